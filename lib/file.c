@@ -1,0 +1,188 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "id.h"
+
+int
+am_open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (unsigned)(flags | O_CLOEXEC | O_NOFOLLOW),
+		.mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+	};
+	long fd;
+
+	do		/* EAGAIN: a rename raced the walk; the kernel asks for another try */
+		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
+	while (fd < 0 && (errno == EAGAIN || errno == EINTR));
+	return (int)fd;
+}
+
+int
+am_open_regular(int dirfd, const char *path, size_t max)
+{
+	int fd = am_open_beneath(dirfd, path, O_RDONLY | O_NONBLOCK, 0), saved;
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0) {
+		if (!S_ISREG(st.st_mode))
+			errno = EINVAL;
+		else if (st.st_nlink != 1)
+			errno = EMLINK;
+		else if ((unsigned long long)st.st_size > max)
+			errno = EFBIG;
+		else
+			return fd;
+	}
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return -1;
+}
+
+char *
+am_read_fd(int fd, size_t max, size_t *len)
+{
+	size_t cap = max < 65536 ? max + 1 : 65536, n = 0;
+	char *buf = malloc(cap + 1), *grown;
+	ssize_t got;
+
+	if (buf == NULL)
+		return NULL;
+	for (;;) {
+		if ((got = read(fd, buf + n, cap - n)) < 0) {
+			if (errno == EINTR)
+				continue;
+			break;
+		}
+		if (got == 0) {
+			buf[n] = '\0';
+			*len = n;
+			return buf;
+		}
+		n += (size_t)got;
+		if (n > max) {
+			errno = EFBIG;
+			break;
+		}
+		if (n == cap) {
+			cap = cap * 2 > max ? max + 1 : cap * 2;
+			if ((grown = realloc(buf, cap + 1)) == NULL)
+				break;
+			buf = grown;
+		}
+	}
+	free(buf);
+	return NULL;
+}
+
+char *
+am_read_regular(int dirfd, const char *path, size_t max, size_t *len)
+{
+	int fd = am_open_regular(dirfd, path, max), saved;
+	char *buf;
+
+	if (fd < 0)
+		return NULL;
+	buf = am_read_fd(fd, max, len);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return buf;
+}
+
+int
+am_write_all(int fd, const void *bytes, size_t len)
+{
+	const char *p = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
+am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode)
+{
+	char temp[256], random[13];
+	int fd, saved;
+
+	am_random_hex(random, 6);
+	/* A long name is cut so that the temporary one still fits a directory entry. */
+	if (snprintf(temp, sizeof temp, ".%.200s.%s.tmp", name, random) >= (int)sizeof temp) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	if (am_write_all(fd, bytes, len) != 0 || fchmod(fd, mode) != 0 || fsync(fd) != 0) {
+		saved = errno;
+		close(fd);
+		goto fail;
+	}
+	if (close(fd) != 0 || renameat(dirfd, temp, dirfd, name) != 0) {
+		saved = errno;
+		goto fail;
+	}
+	return fsync(dirfd);
+fail:
+	unlinkat(dirfd, temp, 0);
+	errno = saved;
+	return -1;
+}
+
+int
+am_mkdir_beneath(int dirfd, const char *path)
+{
+	char parent[4096];
+	const char *slash = strrchr(path, '/');
+	int at = dirfd, fd, rc, saved;
+
+	if (slash != NULL) {
+		if ((size_t)(slash - path) >= sizeof parent) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		memcpy(parent, path, (size_t)(slash - path));
+		parent[slash - path] = '\0';
+		if ((at = am_open_beneath(dirfd, parent, O_RDONLY | O_DIRECTORY, 0)) < 0)
+			return -1;
+	}
+	rc = mkdirat(at, slash == NULL ? path : slash + 1, 0777);
+	if (rc == 0)
+		rc = fsync(at);
+	else if (errno == EEXIST) {
+		fd = am_open_beneath(at, slash == NULL ? path : slash + 1, O_RDONLY | O_DIRECTORY, 0);
+		if (fd >= 0) {
+			close(fd);
+			rc = 0;
+		} else {
+			errno = ENOTDIR;
+		}
+	}
+	saved = errno;
+	if (at != dirfd)
+		close(at);
+	errno = saved;
+	return rc;
+}

@@ -1,0 +1,48 @@
+/*
+ * file - safe reading and durable publishing, by descriptor.
+ *
+ * All functions return -1 (or NULL) with errno set. A path given with a
+ * directory descriptor is relative and is resolved beneath it without
+ * following any symbolic link (openat2 with RESOLVE_BENEATH and
+ * RESOLVE_NO_SYMLINKS), so another party who can write below that directory
+ * cannot lead us out of it.
+ */
+#ifndef AM_FILE_H
+#define AM_FILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Opens beneath dirfd; O_CLOEXEC and O_NOFOLLOW are added. */
+int am_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+
+/*
+ * Opens a file that another party wrote: not blocking on a FIFO, a regular
+ * file by fstat, one link (EMLINK otherwise), at most max bytes (EFBIG).
+ */
+int am_open_regular(int dirfd, const char *path, size_t max);
+
+/*
+ * Reads such a file whole into memory from malloc, ended with a NUL that
+ * *len does not count.
+ */
+char *am_read_regular(int dirfd, const char *path, size_t max, size_t *len);
+
+/* Reads an open descriptor to its end; EFBIG beyond max. */
+char *am_read_fd(int fd, size_t max, size_t *len);
+
+/* Writes all of it, over short writes and EINTR. */
+int am_write_all(int fd, const void *bytes, size_t len);
+
+/*
+ * Publishes a file whole: a temporary sibling ".NAME.XXXXXX.tmp" (exclusive,
+ * not followed), write, fsync, fchmod to the exact mode, rename, fsync of the
+ * directory. On any failure nothing is left and what stood at the name still
+ * stands. name has no slash; dirfd is the directory itself.
+ */
+int am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode);
+
+/* Makes one directory with the default mode unless a real directory is there; ENOTDIR for anything else. */
+int am_mkdir_beneath(int dirfd, const char *path);
+
+#endif

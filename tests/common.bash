@@ -1,0 +1,34 @@
+# Loaded by every test file: bats_load is "load common".
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+bats_load_library bats-file
+
+TOP=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+BIN=${AMAP_BUILD_DIR:-$TOP/build}/bin
+PATH=$BIN:$TOP/tests/tools:$PATH
+DATA=$TOP/tests/data
+export TOP BIN PATH DATA
+LC_ALL=C
+export LC_ALL
+umask 022
+unset AMAP_OPENSHELL_HOME ANTHROPIC_API_KEY
+
+# Every test works in its own directory, which bats removes.
+setup() {
+	cd "$BATS_TEST_TMPDIR" || exit
+}
+
+# usage_is_sound PROGRAM: --help, --version, an unknown option, and a standard
+# output that cannot be written, as every program here must answer them.
+usage_is_sound() {
+	run -0 --separate-stderr "$1" --help
+	assert_output --partial "usage: $1"
+	[ -z "$stderr" ]
+	run -0 "$1" --version
+	assert_output --regexp "^$1 [0-9]+\.[0-9]+\.[0-9]+$"
+	run -2 --separate-stderr "$1" --no-such-option
+	[ -z "$output" ]
+	assert_equal "$(printf '%s\n' "$stderr" | tail -n 1 | cut -c1-7)" "usage: "
+	run -2 --separate-stderr sh -c '"$1" --help >/dev/full' sh "$1"
+}
