@@ -9,6 +9,8 @@ CFLAGS = -O2 -g
 LDFLAGS =
 WARN = -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 VERSION = 0.1.0
+# Where everything is built; the sanitized build of the tests has its own place.
+BUILD = build
 # libbsd-overlay: <string.h> and friends carry strlcpy, err and closefrom.
 DEFS = -D_GNU_SOURCE -DAM_VERSION='"$(VERSION)"' -DLIBBSD_OVERLAY -isystem /usr/include/bsd -Ilib
 
@@ -16,30 +18,42 @@ DEFS = -D_GNU_SOURCE -DAM_VERSION='"$(VERSION)"' -DLIBBSD_OVERLAY -isystem /usr/
 LIBS = -Wl,--as-needed -ljq -lyaml -l:libbsd.a -l:libmd.a -lseccomp -Wl,--no-as-needed
 
 BINS = $(wildcard bin/*.c)
-PROGS = $(BINS:bin/%.c=build/bin/%)
+PROGS = $(BINS:bin/%.c=$(BUILD)/bin/%)
 ROOMS = $(wildcard lib/*.c lib/*/*.c)
-ROOM_OBJS = $(ROOMS:%.c=build/%.o)
+ROOM_OBJS = $(ROOMS:%.c=$(BUILD)/%.o)
 
 all: $(PROGS)
 
-build/bin/%: build/bin/%.o build/libamap.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< build/libamap.a $(LIBS)
+$(BUILD)/bin/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libamap.a $(LIBS)
 
-build/libamap.a: $(ROOM_OBJS)
+$(BUILD)/libamap.a: $(ROOM_OBJS)
 	rm -f $@ && ar rcs $@ $(ROOM_OBJS)
 
-build/%.o: %.c
+$(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(DEFS) -MMD -MP $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-.SECONDARY: $(BINS:bin/%.c=build/bin/%.o)
+.SECONDARY: $(BINS:bin/%.c=$(BUILD)/bin/%.o)
 
--include $(BINS:bin/%.c=build/bin/%.d) $(ROOMS:%.c=build/%.d)
+-include $(BINS:bin/%.c=$(BUILD)/bin/%.d) $(ROOMS:%.c=$(BUILD)/%.d)
+
+# The tree as it stands, below one directory, with the commands on the path.
+# The scripts find the programs in bin/ beside sh/, as here in build/bin.
+HOUSE = $(DESTDIR)$(PREFIX)/lib/amap-openshell
+install: all
+	mkdir -p $(HOUSE)/bin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
+	cp $(PROGS) $(HOUSE)/bin
+	cp -R sh payload examples image $(HOUSE)
+	cp man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	cp man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
+	for p in $(PROGS); do ln -sf ../lib/amap-openshell/bin/$${p##*/} $(DESTDIR)$(PREFIX)/bin; done
+	ln -sf ../lib/amap-openshell/sh/amap-openshell $(DESTDIR)$(PREFIX)/bin
 
 check: all
-	sh/check.sh --tests-only
+	sh/check.sh --quick
 
 clean:
-	rm -rf build
+	rm -rf $(BUILD)
 
-.PHONY: all check clean
+.PHONY: all install check clean

@@ -1,0 +1,68 @@
+#!/bin/sh
+# check.sh - set up, build, and run every test, then all of them once more
+# under the address and undefined behaviour sanitizers
+#
+# usage: check.sh [--quick] [FILE.bats ...]
+#   --quick   no sanitizer run
+#   FILE      only these test files
+#
+# The last line is `N passed, N failed, N skipped`; exit 0 only when nothing failed.
+set -eu
+LC_ALL=C; export LC_ALL
+umask 022
+prog=${0##*/}
+top=$(cd "$(dirname "$0")/.." && pwd)
+die() { printf '%s: %s\n' "$prog" "$*" >&2; exit 2; }
+
+quick=
+case ${1-} in
+--quick) quick=yes; shift ;;
+--help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+-*) printf 'usage: %s [--quick] [FILE.bats ...]\n' "$prog" >&2; exit 2 ;;
+esac
+
+sh "$top/sh/setup.sh" test
+cd "$top"
+if [ $# -eq 0 ]; then
+	set -- tests/*.bats
+fi
+
+log=$(mktemp) || die "no scratch file"
+trap 'rm -f "$log"' EXIT
+trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+jobs=$(nproc)
+passed=0 failed=0 skipped=0
+
+# run_tests BUILD-DIRECTORY FILE...: adds to the three counters. A file that
+# does not load, or a plan that was not carried out, is a failure as well.
+run_tests() {
+	AMAP_BUILD_DIR=$top/$1; export AMAP_BUILD_DIR
+	shift
+	rc=0
+	bats --jobs "$jobs" --no-parallelize-within-files --formatter tap "$@" >"$log" 2>&1 </dev/null || rc=$?
+	cat "$log"
+	ok=$(grep -c '^ok ' "$log") || :
+	not_ok=$(grep -c '^not ok ' "$log") || :
+	skip=$(grep -Ec '^ok [0-9]+ .*# skip' "$log") || :
+	planned=$(sed -n 's/^1\.\.//p' "$log" | head -n 1)
+	if [ "$rc" -ne 0 ] && [ "$not_ok" -eq 0 ]; then
+		not_ok=1
+	fi
+	if [ "$((ok + not_ok))" -ne "${planned:-0}" ]; then
+		not_ok=$((not_ok + 1))
+	fi
+	passed=$((passed + ok - skip)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
+}
+
+make -s -j"$jobs" all
+run_tests build "$@"
+
+if [ -z "$quick" ]; then
+	make -s -j"$jobs" BUILD=build/sanitized \
+	    CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
+	    LDFLAGS=tests/tools/sanitizer-options.c all
+	run_tests build/sanitized "$@"
+fi
+
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" -eq 0 ]

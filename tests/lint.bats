@@ -1,0 +1,45 @@
+load common
+
+# The shell scripts, by their first line: payload/ holds data as well.
+scripts() {
+	cd "$TOP" || return
+	grep -lZ -m 1 '^#!/bin/sh' sh/* payload/* examples/agents/* .ci/* | sort -z
+}
+
+@test "every script is clean under shellcheck -s sh" {
+	scripts >list
+	cd "$TOP"
+	run -0 xargs -0 shellcheck -s sh <"$BATS_TEST_TMPDIR/list"
+	assert_output ""
+}
+
+@test "every manual page is clean under mandoc -Tlint" {
+	cd "$TOP"
+	run -0 mandoc -Tlint -Wwarning man/*
+	assert_output ""
+}
+
+@test "every program and every verb has a manual page" {
+	for source in "$TOP"/bin/*.c; do
+		name=$(basename "$source" .c)
+		run -0 ls "$TOP"/man/"$name".1
+	done
+	run -0 ls "$TOP"/man/amap-openshell.1
+	for verb in "$TOP"/sh/*.sh; do
+		name=$(basename "$verb" .sh)
+		case $name in lib | setup | check | demo) continue ;; esac
+		run -0 grep -q "$name" "$TOP"/man/amap-openshell.1
+	done
+}
+
+@test "B85 no test asserts with a bare negation, which bats ignores" {
+	run -1 grep -nE '^[[:space:]]*! ' "$TOP"/tests/*.bats
+}
+
+@test "no code hands a copy to a jv function that only looks" {
+	run -1 grep -nE 'jv_(is_valid|get_kind|number_value|string_value)\(jv_copy' -r "$TOP"/bin "$TOP"/lib
+}
+
+@test "no program starts jq" {
+	run -1 grep -rnE 'jq_compile|jq_init' "$TOP"/bin "$TOP"/lib
+}
