@@ -1,8 +1,12 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "file.h"
 #include "json.h"
 #include "utf8.h"
 
@@ -331,40 +335,69 @@ am_json_why(jv invalid)
 
 /* ---- reading ---- */
 
+static jv
+trouble(int errnum, const char *why)
+{
+	errno = errnum;
+	return jv_invalid_with_msg(jv_string(why));
+}
+
+static jv
+read_fd(int fd, size_t max)
+{
+	size_t len;
+	char *text = am_read_fd(fd, max, &len);
+	jv v;
+
+	if (text == NULL && errno == EFBIG) {
+		errno = 0;
+		return jv_invalid_with_msg(jv_string_fmt("larger than %zu bytes", max));
+	}
+	if (text == NULL)
+		return trouble(errno, strerror(errno));
+	v = len == 0 ? jv_invalid_with_msg(jv_string("empty")) : am_json_parse(text, len);
+	free(text);
+	errno = 0;
+	return v;
+}
+
+static jv
+close_after(int fd, jv v)
+{
+	int saved = errno;
+
+	close(fd);
+	errno = saved;
+	return v;
+}
+
 jv
 am_json_read(const char *path, size_t max)
 {
-	int use_stdin = path == NULL || strcmp(path, "-") == 0;
-	FILE *fp = use_stdin ? stdin : fopen(path, "re");
-	size_t cap = 65536, len = 0, n;
-	char *buf;
-	jv v;
+	int fd;
 
-	if (fp == NULL)
-		return jv_invalid_with_msg(jv_string(strerror(errno)));
-	if ((buf = malloc(cap + 1)) == NULL)
-		abort();
-	while ((n = fread(buf + len, 1, cap - len, fp)) > 0) {
-		len += n;
-		if (len > max)
-			break;
-		if (len == cap && (buf = realloc(buf, (cap *= 2) + 1)) == NULL)
-			abort();
-	}
-	if (ferror(fp))
-		v = jv_invalid_with_msg(jv_string(strerror(errno)));
-	else if (len > max)
-		v = jv_invalid_with_msg(jv_string_fmt("larger than %zu bytes", max));
-	else if (len == 0)
-		v = jv_invalid_with_msg(jv_string("empty"));
-	else {
-		buf[len] = '\0';
-		v = am_json_parse(buf, len);
-	}
-	free(buf);
-	if (!use_stdin)
-		fclose(fp);
-	return v;
+	if (path == NULL || strcmp(path, "-") == 0)
+		return read_fd(STDIN_FILENO, max);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return trouble(errno, strerror(errno));
+	return close_after(fd, read_fd(fd, max));
+}
+
+jv
+am_json_read_regular(const char *path, int nofollow, size_t max)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (nofollow ? O_NOFOLLOW : 0));
+	struct stat st;
+
+	if (fd < 0 && errno == ELOOP)
+		return trouble(ELOOP, "a symbolic link where a file should stand");
+	if (fd < 0)
+		return trouble(errno, strerror(errno));
+	if (fstat(fd, &st) != 0)
+		return close_after(fd, trouble(errno, strerror(errno)));
+	if (!S_ISREG(st.st_mode))
+		return close_after(fd, trouble(EINVAL, "not a regular file"));
+	return close_after(fd, read_fd(fd, max));
 }
 
 jv

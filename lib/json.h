@@ -33,9 +33,13 @@ const char *am_json_why(jv invalid);
 
 /*
  * Owns. Reads a whole stream or file (path NULL or "-": standard input) and
- * parses it. On failure invalid, with a message for am_json_why.
+ * parses it. On failure invalid, with a message for am_json_why; errno is then
+ * 0 when the bytes were refused, and says else why they could not be read.
  */
 jv am_json_read(const char *path, size_t max);
+
+/* The same for a named file that must be a regular one; nofollow: and no symbolic link. */
+jv am_json_read_regular(const char *path, int nofollow, size_t max);
 
 /* Borrows, owns the result; invalid when absent or of another kind. */
 jv am_get(jv object, const char *key, jv_kind kind);

@@ -1,0 +1,82 @@
+/* amap-lanes - print the members of a plan with their lane rows */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "diag.h"
+#include "fleet.h"
+#include "lane.h"
+#include "path.h"
+
+static const char usage[] =
+    "usage: amap-lanes --home DIR [PLAN]\n"
+    "Reads a plan (default: standard input) and prints the members stream.\n"
+    "  --home DIR  the fleet's directory, absolute and normalised\n";
+
+/* Borrows member. */
+static jv
+record(jv member, const char *workspace, const char *home)
+{
+	const char *name = am_str(member, "name"), *address = am_str(member, "address");
+	struct am_row rows[AM_ROWS];
+	jv r = jv_object(), list = jv_array(), row;
+
+	if (name == NULL || am_name_problem(name) != NULL || address == NULL)
+		am_diex("the plan has a member without a sound name and address; give the output of amap-fleet");
+	am_rows_make(rows, home, name);
+	r = am_set_str(r, "name", name);
+	r = am_set_str(r, "workspace", workspace);
+	r = am_set_str(r, "address", address);
+	for (int i = 0; i < AM_ROWS; i++) {
+		row = am_set_str(jv_object(), "role", rows[i].role);
+		row = am_set_str(row, "source", rows[i].source);
+		row = am_set_str(row, "target", rows[i].target);
+		list = jv_array_append(list, am_set(row, "read_only", jv_bool(rows[i].read_only)));
+	}
+	am_rows_free(rows);
+	return am_set(r, "rows", list);
+}
+
+int
+main(int argc, char *argv[])
+{
+	static const struct option longopts[] = {
+		{ "home", required_argument, NULL, 'd' },
+		AM_STD_OPTIONS,
+		{ NULL, 0, NULL, 0 }
+	};
+	const char *home = NULL, *path = NULL, *workspace, *problem;
+	jv plan, members;
+	int c, n;
+
+	am_prog = "amap-lanes";
+	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {
+		switch (c) {
+		case 'd': home = optarg; break;
+		default: am_std_option(c, usage);
+		}
+	}
+	if (home == NULL || argc - optind > 1)
+		am_usage(usage);
+	if ((problem = am_path_problem(home)) != NULL)
+		am_diex("--home \"%s\": %s", am_quotes(home), problem);
+	if (argc - optind == 1)
+		path = argv[optind];
+	plan = am_json_read(path, AM_PLAN_MAX);
+	if (!jv_is_valid(plan))
+		am_diex("%s: %s", path == NULL ? "<stdin>" : path, am_json_why(plan));
+	members = am_get(plan, "members", JV_KIND_ARRAY);
+	workspace = am_str(plan, "workspace");
+	if (!jv_is_valid(members) || workspace == NULL || am_name_problem(workspace) != NULL)
+		am_diex("%s: not a plan; give the output of amap-fleet", path == NULL ? "<stdin>" : path);
+	n = jv_array_length(jv_copy(members));
+	for (int i = 0; i < n; i++) {
+		jv member = jv_array_get(jv_copy(members), i);
+
+		am_put(stdout, record(member, workspace, home));
+		jv_free(member);
+	}
+	am_put_end(stdout, n);
+	jv_free(members);
+	jv_free(plan);
+	return am_finish(AM_OK);
+}
