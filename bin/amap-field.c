@@ -13,9 +13,9 @@
 static const char usage[] =
     "usage: amap-field [--each LIST] KEY...\n"
     "\n"
-    "Reads one JSON object and prints the string values of the keys on one line, with tabs\n"
-    "between them. Exit status: 0; 1 a value is absent, no string, or not printable;\n"
-    "2 standard input is no JSON object.\n"
+    "Reads one JSON object and prints the strings under the keys on one line, with tabs between\n"
+    "them; nothing for a key that is absent. Exit status: 0; 1 a value is no string or not\n"
+    "printable; 2 standard input is no JSON object.\n"
     "\n"
     "  --each LIST  one line for each object of the array under the key LIST\n";
 
@@ -28,19 +28,22 @@ print_fields(jv object, char **keys, int n)
 		uint32_t c;
 		int len;
 
-		if (s == NULL) {
-			am_warnx("%s: no string under this key", am_quotes(keys[i]));
+		if (s == NULL && am_has(object, keys[i])) {
+			am_warnx("%s: what stands under this key is no string", am_quotes(keys[i]));
 			return 0;
 		}
-		for (p = s; *p != '\0'; p += len) {
+		for (p = s == NULL ? "" : s; *p != '\0'; p += len) {
 			if ((len = am_utf8_next(p, strlen(p), &c)) < 0 || !am_printable(c)) {
 				am_warnx("%s: the value is not printable", am_quotes(keys[i]));
 				return 0;
 			}
 		}
 	}
-	for (int i = 0; i < n; i++)
-		printf("%s%c", am_str(object, keys[i]), i == n - 1 ? '\n' : '\t');
+	for (int i = 0; i < n; i++) {
+		const char *s = am_str(object, keys[i]);
+
+		printf("%s%c", s == NULL ? "" : s, i == n - 1 ? '\n' : '\t');
+	}
 	return 1;
 }
 

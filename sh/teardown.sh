@@ -1,0 +1,36 @@
+#!/bin/sh
+# teardown - remove what install and the router made; the policy, the record and the lanes stay
+# shellcheck disable=SC2034,SC2154 # variables are shared with amap-openshell and lib.sh
+synopsis='teardown [--apply]'
+apply=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	--apply) apply=--apply ;;
+	*) verb_usage "$1: unexpected" ;;
+	esac
+	shift
+done
+find_home
+[ -z "$apply" ] || lock_home
+must amap-tree teardown --home "$home" >"$work/stream"
+if [ -e "$home/membership.json" ] || [ -L "$home/membership.json" ]; then
+	must amap-membership list "$home/membership.json" >"$work/recorded"
+	cut -d ' ' -f 1 "$work/recorded" >"$work/names"
+	[ ! -s "$work/names" ] || {
+		before_record "membership.json still records $(join "$work/names"): the record and the sandboxes stay as they are"
+		printf '{"end":1}\n'
+	} >>"$work/stream"
+fi
+put ${apply:+--apply} "$work/stream"
+
+# The home record goes when it names this home; one that cannot be used is left alone.
+if record=$(amap-home --record 2>/dev/null) && [ -f "$record" ] && [ ! -L "$record" ] &&
+    named=$(env -u AMAP_OPENSHELL_HOME amap-home 2>/dev/null) && [ "$named" = "$home" ]; then
+	if [ -n "$apply" ]; then
+		rm -f "$record" || die "$record: cannot be removed"
+		printf 'removed the home record %s\n' "$record"
+	else
+		printf 'would remove the home record %s\n' "$record"
+	fi
+fi
+[ -n "$apply" ] || closing_line

@@ -1,0 +1,77 @@
+# Loaded by the tests that follow recorded runs of the original deployment
+# ($AMAP_GOLDEN_DIR, see its README). Its home, its configuration directory and
+# the domain of its host are replaced by ours; the payload is the original's
+# eleven files, the connector's from stand-ins.
+
+golden_setup() {
+	[ -n "${AMAP_GOLDEN_DIR-}" ] || skip "AMAP_GOLDEN_DIR is not set"
+	[ -r "$TOP/payload/amap-main" ] || skip "no payload"
+	G=$AMAP_GOLDEN_DIR
+	H=$BATS_TEST_TMPDIR/home
+	CFG=$BATS_TEST_TMPDIR/cfg
+	DOMAIN=$(echo '{}' | amap-render-fleet --host "$(uname -n)" | amap-field fleet_domain)
+	mkdir -p connector/bin/bin
+	for file in inbox-delivery _inboxlib.py inbox-mcp-vol inbox-submit; do
+		echo "stand-in $file" >connector/bin/$file
+	done
+	FAKE_OPENSHELL=$BATS_TEST_TMPDIR/fake
+	mkdir "$FAKE_OPENSHELL"
+	touch "$FAKE_OPENSHELL/ids"
+	export FAKE_OPENSHELL XDG_CONFIG_HOME=$CFG AMAP_CONNECTOR_REPO=$PWD/connector
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# ours FILE: recorded text with our names in it.
+ours() {
+	sed -e "s|/srv/amap|$H|g" -e "s|/srv/cfg|$CFG|g" -e "s|openshell\.host-1\.internal|$DOMAIN|g" "$1"
+}
+
+# amap ARGUMENT...: the operator's command with the fake gateway.
+amap() {
+	sh "$TOP/sh/amap-openshell" --openshell openshell "$@"
+}
+
+tree_of() {
+	[ -d "$1" ] || return 0
+	(cd "$1" && find . -printf '%04m %y %P\n') | sed -e 's/ d / dir  /' -e 's/ f / file /' -e 's/ $/ ./' | sort -b -k 3
+}
+
+state_of() {
+	tree_of "$H"
+	[ ! -d "$H" ] || (cd "$H" && find . -type f ! -name '.*.tmp' -exec sha256sum {} + | sort -k 2)
+}
+
+# The values in drift lines are free; the sign, the key and the name are not.
+plain_drift() {
+	sed -E 's/^([-+~] [a-z_]+(\[[a-z]+\])?)[: ].*/\1/'
+}
+
+# same_text WHAT EXPECTED ACTUAL: line by line; <text> stands for any end of a
+# line, and a one-sided warning for any words with both names.
+same_text() {
+	local n=0 want have
+	while IFS= read -r want <&3 || [ -n "$want" ]; do
+		n=$((n + 1))
+		IFS= read -r have <&4 || have="<no line>"
+		case $want in
+		*'<text>'*) [ "${have#"${want%%<text>*}"}" != "$have" ] ;;
+		'warning: one-sided '*)
+			set -- "$1" "$2" "$3" ${want#warning: one-sided }
+			[[ $have == "warning: $4 "*"$5"* ]] ;;
+		*) [ "$have" = "$want" ] ;;
+		esac || {
+			printf '%s, line %d\nexpected: %s\nactual:   %s\n' "$1" "$n" "$want" "$have"
+			return 1
+		}
+	done 3<"$2" 4<"$3"
+	if [ "$(wc -l <"$3")" -gt "$n" ]; then
+		printf '%s: more lines than expected:\n' "$1"
+		tail -n +$((n + 1)) "$3"
+		return 1
+	fi
+}
+
+same_file() {
+	ours "$2" >want.bytes
+	cmp want.bytes "$3" || { printf '%s: %s differs\n' "$1" "$3"; return 1; }
+}
