@@ -1,0 +1,113 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sha2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "router/router.h"
+
+int
+am_dir(int at, const char *path)
+{
+	int fd = am_open_beneath(at, path, O_RDONLY | O_DIRECTORY, 0);
+	char part[512];
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	for (const char *p = path; p != NULL; ) {
+		const char *slash = strchr(p, '/');
+		size_t n = slash == NULL ? strlen(path) : (size_t)(slash - path);
+
+		if (n >= sizeof part) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		memcpy(part, path, n);
+		part[n] = '\0';
+		if (am_mkdir_beneath(at, part) != 0)
+			return -1;
+		p = slash == NULL ? NULL : slash + 1;
+	}
+	return am_open_beneath(at, path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+int
+am_state_dir(const struct am_router *r, const char *instance, const char *sub)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, sub[0] != '\0' ? "%s/%s" : "%s", instance, sub);
+	return am_dir(r->state, path);
+}
+
+int
+am_root(const struct am_member *m)
+{
+	return open(m->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+const char *
+am_lane(const struct am_member *m, char which)
+{
+	if (which == 'p')
+		return "peer";
+	if (which == 'i')
+		return m->namespaced ? "inbound" : "inbox";
+	return m->namespaced ? "outbound" : "outbox";
+}
+
+char *
+am_state_read(const struct am_router *r, const char *instance, const char *path, size_t max, size_t *len)
+{
+	char full[512];
+
+	snprintf(full, sizeof full, "%s/%s", instance, path);
+	return am_read_regular(r->state, full, max, len);
+}
+
+int
+am_publish_json(int dirfd, const char *name, jv doc, mode_t mode)
+{
+	size_t len;
+	char *text = am_json_text(doc, AM_SORTED, &len);
+	int rc = am_publish(dirfd, name, text, len, mode), saved = errno;
+
+	free(text);
+	jv_free(doc);
+	errno = saved;
+	return rc;
+}
+
+int
+am_state_publish(const struct am_router *r, const char *instance, const char *sub, const char *name, jv doc)
+{
+	int dir = am_state_dir(r, instance, sub), rc, saved;
+
+	if (dir < 0) {
+		jv_free(doc);
+		return -1;
+	}
+	rc = am_publish_json(dir, name, doc, 0600);
+	saved = errno;
+	close(dir);
+	errno = saved;
+	return rc;
+}
+
+int
+am_is_shortage(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == EIO || errnum == EINTR;
+}
+
+void
+am_digest(const char *bytes, size_t len, char hex[65])
+{
+	SHA2_CTX ctx;
+
+	SHA256Init(&ctx);
+	SHA256Update(&ctx, (const uint8_t *)bytes, len);
+	SHA256End(&ctx, hex);
+}

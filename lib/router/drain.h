@@ -1,0 +1,16 @@
+/*
+ * drain - one instance's turn: its requests, one after the other
+ * (spec router, sections 7 to 13).
+ */
+#ifndef AM_ROUTER_DRAIN_H
+#define AM_ROUTER_DRAIN_H
+
+#include "router/router.h"
+
+/* A whole turn: 0, or -1 when the instance could not be drained; that is counted and told. */
+int am_take_turn(struct am_router *r, struct am_inst *in, long budget_ms, const volatile int *stop);
+
+/* A file that an event told of. */
+void am_queue_event(struct am_inst *in, const char *file);
+
+#endif

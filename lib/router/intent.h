@@ -1,0 +1,49 @@
+/*
+ * intent - what was decided about a request and is perhaps not yet done.
+ *
+ * It is durable before the first notice is placed, and says under which ids.
+ * After a crash the same decision is finished under the same ids, so nobody
+ * gets a second notice (spec router, 13.4). One file, "<state_dir>/.intent":
+ * the SHA-256 of the second line, and the second line, a JSON array; a file
+ * that does not agree with its sum was cut short before anything was placed.
+ */
+#ifndef AM_ROUTER_INTENT_H
+#define AM_ROUTER_INTENT_H
+
+#include "router/router.h"
+
+struct am_target {
+	char to[AM_REQ_ID_MAX + 1];
+	int peer;
+	int from_router;	/* a notice to the sender about what became of it */
+	char nid[AM_NOTICE_ID + 1];
+	int placed;		/* an enum am_placed, once tried */
+};
+
+enum am_what { AM_TASK, AM_MAIL, AM_REPLY, AM_RELEASE, AM_DENY };
+
+struct am_plan {
+	char instance[AM_REQ_ID_MAX + 1], req_id[AM_REQ_ID_MAX + 1], digest[65], ts[21];
+	enum am_what what;
+	const char *basis;	/* "edge" or "reply_window"; NULL: no reply on the peer lane */
+	jv in_reply_to;		/* a string, or null */
+	struct am_target *v;
+	size_t n;
+};
+
+void am_plan_init(struct am_plan *p, const char *instance, const char *req_id, const char *digest, enum am_what what);
+void am_plan_add(struct am_plan *p, const char *to, int peer, int from_router);	/* with a new id */
+void am_plan_free(struct am_plan *p);
+
+void am_intents_load(struct am_router *r);
+/* -1 with errno: nothing may be placed. */
+int am_intent_begin(struct am_router *r, const struct am_plan *p);
+void am_intent_end(struct am_router *r, const struct am_plan *p);
+/* 1 and a plan (for am_plan_free) when one of this kind is open; decision: of an operator. */
+int am_intent_find(const struct am_router *r, const char *instance, const char *req_id, int decision, struct am_plan *p);
+/* Owns: the ids of an instance's open requests, an array. */
+jv am_intents_of(const struct am_router *r, const char *instance);
+/* Forgets all of one instance's. */
+void am_intents_drop(struct am_router *r, const char *instance);
+
+#endif

@@ -1,0 +1,141 @@
+/*
+ * router - what the rooms of the router share.
+ *
+ * One thread, one request in hand. Trusted: the configuration and state_dir.
+ * Hostile: every byte and every name below an instance's root.
+ */
+#ifndef AM_ROUTER_H
+#define AM_ROUTER_H
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "json.h"
+#include "router/conf.h"
+
+#define AM_REQUEST_MAX (1u << 20)
+#define AM_REQ_ID_MAX 64
+#define AM_NOTICE_ID 32			/* hexadecimal digits of 128 random bits */
+
+/* Counters of one instance: names and order in count.c (spec router, 17.2). */
+enum am_counter {
+	AM_FIRST_SIGHT, AM_SEEN, AM_BAD_NAME, AM_RESUMED, AM_REUSED, AM_ERRORED, AM_DRAINED,
+	AM_ACCEPTED, AM_REJECTED, AM_QUEUED, AM_QUARANTINED, AM_BY_EVENT, AM_BY_SCAN,
+	AM_RELEASED, AM_DENIED,
+	AM_PEER_SEEN,			/* from here on only where there is a delegation lane */
+	AM_PEER_DELIVERED, AM_PEER_HELD, AM_PEER_DENIED, AM_PEER_REFUSED, AM_PEER_AMBIGUOUS, AM_PEER_FAILED,
+	AM_PEER_DISCARDED, AM_PEER_ERRORED, AM_DSN_SENT, AM_DSN_FAILED,
+	AM_INSTANCE_ERRORED,
+	AM_COUNTERS
+};
+extern const char *const am_counter_names[AM_COUNTERS];
+
+/* Which version of a file or directory something was made from. */
+struct am_version {
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec mtime, ctime;
+};
+struct am_version am_version_of(const struct stat *st);
+int am_same_version(const struct am_version *a, const struct am_version *b);
+
+/* A sorted set of short names in one piece of memory. */
+struct am_names {
+	char *text;		/* NUL-ended, one after the other */
+	size_t len, cap;
+	uint32_t *at;		/* where each begins */
+	size_t n, room;
+};
+void am_names_add(struct am_names *s, const char *name, const char *more);	/* more: kept beside it, or NULL */
+void am_names_sort(struct am_names *s);
+const char *am_names_find(const struct am_names *s, const char *name);	/* sorted before; what is kept beside it, or NULL */
+void am_names_free(struct am_names *s);
+
+/* One instance that was admitted at some time in this process. */
+struct am_inst {
+	char *name;
+	long at;		/* its index in the configuration; -1: not admitted now */
+	long last[AM_COUNTERS], total[AM_COUNTERS];
+	time_t last_error;
+	jv alerts;		/* the last 50; invalid until the first */
+	jv denied;		/* placed but denied; invalid until the first pass */
+	jv pass_alerts;		/* of this poll */
+
+	struct am_version marker_version;	/* first-seen.json as last read */
+	struct am_names snapshot;
+	time_t first_seen;
+
+	struct am_version outcomes_version;	/* of its recorded outcomes, for denied */
+	struct am_version held_version;		/* of held/, for the next two */
+	long held;
+	time_t held_oldest;
+	int exposure_known;
+	struct am_version inbox_version;	/* of inbox/notices, for last_foreign */
+	time_t last_foreign;			/* mail that this router did not write; 0: none */
+	time_t last_external;			/* of the ledger; 0: none */
+
+	struct am_names queue;	/* request ids that wait, next the one at head */
+	size_t head;
+	int scanned;		/* the queue was filled by a scan, not by events */
+	int rescan, outcomes_due, waiting;	/* waiting: it stands in the line of the loop */
+	struct am_inst *next;
+
+	int told_watch, told_first;
+	long bad_names_told;			/* a standing condition is logged when it changes */
+	char told_id[AM_REQ_ID_MAX + 1];
+	int told_errno, told_drain;
+	char told_outcome[64];
+	int peer_was;				/* it had a delegation lane when last admitted */
+};
+
+struct am_router {
+	const char *config_path;
+	struct am_conf *conf;
+	int state, lock;
+	double interval;	/* 0: unknown */
+	time_t started, last_poll;
+	long polls;
+	struct am_inst **inst;	/* by byte order of name; only grows */
+	size_t n;
+	jv intents;		/* array: what was decided and is perhaps not yet done */
+	int intent_fd, intents_saved;	/* how many the file holds */
+	int notify, cwd;	/* inotify; -1: none */
+	int unclean;		/* the last holder of the lock did not end well */
+	struct am_inst *line, **line_end;
+	jv admitted;		/* of the last poll; invalid before the first */
+	char *roster_told;	/* its last outcome, for the log */
+};
+
+/* One instance, opened for one turn. */
+struct am_turn {
+	struct am_router *r;
+	struct am_inst *in;
+	const struct am_member *m;
+	int root, outbox;
+};
+
+/* count.c */
+void am_count(struct am_inst *in, enum am_counter c);
+
+/* members.c */
+struct am_inst *am_inst_find(const struct am_router *r, const char *name);
+void am_adopt(struct am_router *r);	/* makes r->inst follow r->conf */
+
+/* dirs.c: -1 with errno. Directories that are missing are made. */
+int am_dir(int at, const char *path);
+int am_state_dir(const struct am_router *r, const char *instance, const char *sub);
+int am_root(const struct am_member *m);
+const char *am_lane(const struct am_member *m, char which);	/* 'i', 'o', 'p' */
+char *am_state_read(const struct am_router *r, const char *instance, const char *path, size_t max, size_t *len);
+int am_state_publish(const struct am_router *r, const char *instance, const char *sub, const char *name, jv doc);	/* consumes */
+int am_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consumes */
+/* 1 for an errno that says nothing about the file: descriptors, memory, a failing disk. */
+int am_is_shortage(int errnum);
+void am_digest(const char *bytes, size_t len, char hex[65]);
+
+/* audit.c: consumes the line, which has its event. */
+int am_audit(const struct am_router *r, const char *instance, const char *ts, jv line);
+
+#endif
