@@ -27,13 +27,13 @@ static const char usage[] =
     "  mounts        the directories that a confined router needs, PATH TAB rw|ro\n"
     "  check-config  say whether the configuration is sound\n";
 
-static struct am_router router = { .state = -1, .lock = -1, .intent_fd = -1, .notify = -1 };
+static struct amr_router router = { .state = -1, .lock = -1, .intent_fd = -1, .notify = -1 };
 
 static int
 take_lock(void)
 {
 	char why[512];
-	int rc = am_lock(&router, router.conf->state_dir, why, sizeof why);
+	int rc = amr_lock(&router, router.conf->state_dir, why, sizeof why);
 
 	if (rc != 0)
 		am_warnx("%s", why);
@@ -48,7 +48,7 @@ tell_discovery(void)
 	for (int i = 0; i < n; i++) {
 		jv line = jv_array_get(jv_copy(router.conf->report), i);
 
-		am_log(AM_WARNING, "", i == 0 ? "discovery:\n%s" : "%s", jv_string_value(line));
+		amr_log(AM_WARNING, "", i == 0 ? "discovery:\n%s" : "%s", jv_string_value(line));
 		jv_free(line);
 	}
 }
@@ -75,8 +75,8 @@ run(int argc, char *argv[])
 	if ((rc = take_lock()) != AM_OK)
 		return rc;
 	tell_discovery();
-	am_run(&router, interval);
-	am_unlock(&router);
+	amr_run(&router, interval);
+	amr_unlock(&router);
 	return AM_OK;
 }
 
@@ -95,19 +95,19 @@ once(int argc, char *argv[])
 	if (optind < argc)
 		am_usage(usage);
 	if (json)
-		am_log_threshold = AM_WARNING;
+		amr_log_threshold = AM_WARNING;
 	else
 		tell_discovery();
 	if ((rc = take_lock()) != AM_OK)
 		return rc;
-	am_once(&router);
-	am_unlock(&router);
+	amr_once(&router);
+	amr_unlock(&router);
 	if (!json)
 		return AM_OK;
 	printf("{");
 	for (size_t i = 0; i < router.n; i++, sep = ",\n") {
 		printf("%s  \"%s\": ", sep, router.inst[i]->name);
-		am_summary_print(stdout, &router, router.inst[i], 0);
+		amr_summary_print(stdout, &router, router.inst[i], 0);
 	}
 	printf(router.n > 0 ? "\n}\n" : "}\n");
 	return AM_OK;
@@ -133,15 +133,15 @@ status(int argc, char *argv[])
 		}
 	if (optind < argc)
 		am_usage(usage);
-	doc = am_status_read(router.conf->state_dir);
+	doc = amr_status_read(router.conf->state_dir);
 	if (check) {
-		healthy = am_status_health(doc, line, sizeof line);
+		healthy = amr_status_health(doc, line, sizeof line);
 		fprintf(healthy ? stdout : stderr, "%s\n", line);
 		jv_free(doc);
 		return healthy ? AM_OK : AM_PROBLEM;
 	}
 	if (!json && !prometheus)
-		am_status_print(stdout, doc, router.conf);
+		amr_status_print(stdout, doc, router.conf);
 	if (!jv_is_valid(doc)) {
 		am_warnx("%s/status.json: nothing to read; no router has polled yet", am_quotes(router.conf->state_dir));
 		return AM_PROBLEM;
@@ -149,7 +149,7 @@ status(int argc, char *argv[])
 	if (json)
 		am_put(stdout, jv_copy(doc));
 	else if (prometheus)
-		am_status_prometheus(stdout, doc);
+		amr_status_prometheus(stdout, doc);
 	jv_free(doc);
 	return AM_OK;
 }
@@ -160,7 +160,7 @@ mounts(int argc, char *argv[])
 	(void)argv;
 	if (argc > 1)
 		am_usage(usage);
-	return am_mounts_print(stdout, router.conf) == 0 ? AM_OK : AM_PROBLEM;
+	return amr_mounts_print(stdout, router.conf) == 0 ? AM_OK : AM_PROBLEM;
 }
 
 static int
@@ -198,7 +198,7 @@ main(int argc, char *argv[])
 			command = &commands[i];
 	if (command == NULL || router.config_path == NULL)
 		am_usage(usage);
-	router.conf = am_conf_load(router.config_path, NULL, why, sizeof why);
+	router.conf = amr_conf_load(router.config_path, NULL, why, sizeof why);
 	if (router.conf == NULL) {
 		fprintf(stderr, "router: config error: %s: %s\n", am_quotes(router.config_path), why);
 		return command->run == mounts ? AM_PROBLEM : AM_TROUBLE;

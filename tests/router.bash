@@ -85,5 +85,6 @@ documents_are_sound() {
 }
 
 teardown() {
+	[ -z "${BATS_ERROR_STATUS:-}" ] || cat log 2>/dev/null
 	stop_router
 }

@@ -11,7 +11,7 @@
 
 /* Diagnostics stand at the index that they speak of: those before the offender have no fault. */
 static void
-point_at(struct am_request *q, int offender, const char *fault)
+point_at(struct amr_request *q, int offender, const char *fault)
 {
 	jv list = jv_array();
 
@@ -27,18 +27,18 @@ point_at(struct am_request *q, int offender, const char *fault)
 
 /* errno when a file could not be had: 1 for a shortage of ours, which passes. */
 static int
-mismatch(struct am_request *q, const char *detail)
+mismatch(struct amr_request *q, const char *detail)
 {
-	if (am_is_shortage(errno))
+	if (amr_is_shortage(errno))
 		return 1;
-	am_refuse(q, "rejected", "attachment_mismatch", detail);
+	amr_refuse(q, "rejected", "attachment_mismatch", detail);
 	return -1;
 }
 
 static int
-hold(struct am_request *q, const char *reason, const char *detail)
+hold(struct amr_request *q, const char *reason, const char *detail)
 {
-	am_refuse(q, "queued_for_human", reason, detail);
+	amr_refuse(q, "queued_for_human", reason, detail);
 	q->answer.hold = 1;
 	return -1;
 }
@@ -56,7 +56,7 @@ stated_size(jv list, int i)
 
 /* Limits come before anything is opened. */
 static int
-within_limits(struct am_request *q, jv list, int n, const struct am_conf *c)
+within_limits(struct amr_request *q, jv list, int n, const struct amr_conf *c)
 {
 	double total = 0;
 
@@ -104,7 +104,7 @@ exact_names(int dir, int n)
 }
 
 static int
-read_blob(struct am_blob *b, int dir, int i, jv item)
+read_blob(struct amr_blob *b, int dir, int i, jv item)
 {
 	double size = 0;
 	jv v = am_get(item, "size_bytes", JV_KIND_NUMBER);
@@ -117,7 +117,7 @@ read_blob(struct am_blob *b, int dir, int i, jv item)
 	b->bytes = am_read_regular(dir, name, (size_t)size, &b->len);
 	if (b->bytes == NULL)
 		return -1;
-	am_digest(b->bytes, b->len, b->sha256);
+	amr_digest(b->bytes, b->len, b->sha256);
 	errno = 0;
 	return b->len == (size_t)size && strcmp(b->sha256, am_str(item, "sha256")) == 0 ? 0 : -1;
 }
@@ -125,7 +125,7 @@ read_blob(struct am_blob *b, int dir, int i, jv item)
 static jv
 display(jv item, const char *key, size_t max, jv fallback)
 {
-	jv text = am_get(item, key, JV_KIND_STRING), v = am_display_text(text, max);
+	jv text = am_get(item, key, JV_KIND_STRING), v = amr_display_text(text, max);
 
 	jv_free(text);
 	if (jv_string_length_bytes(jv_copy(v)) == 0) {
@@ -137,7 +137,7 @@ display(jv item, const char *key, size_t max, jv fallback)
 }
 
 static int
-read_all(struct am_request *q, int dir, jv list, int n)
+read_all(struct amr_request *q, int dir, jv list, int n)
 {
 	if ((q->blobs = calloc((size_t)n, sizeof *q->blobs)) == NULL)
 		abort();
@@ -163,7 +163,7 @@ read_all(struct am_request *q, int dir, jv list, int n)
 }
 
 int
-am_request_attach(struct am_request *q, int outbox, const struct am_conf *c)
+amr_request_attach(struct amr_request *q, int outbox, const struct amr_conf *c)
 {
 	jv list = am_get(q->draft, "attachments", JV_KIND_ARRAY);
 	int n = jv_is_valid(list) ? jv_array_length(jv_copy(list)) : 0, dir, rc;

@@ -32,9 +32,9 @@ append(int dir, const char *text, size_t len)
 }
 
 int
-am_audit(const struct am_router *r, const char *instance, const char *ts, jv line)
+amr_audit(const struct amr_router *r, const char *instance, const char *ts, jv line)
 {
-	int dir = am_state_dir(r, instance, "audit"), rc, saved;
+	int dir = amr_state_dir(r, instance, "audit"), rc, saved;
 	size_t len;
 	char *text;
 	jv s;

@@ -3,7 +3,7 @@
 #include "router/held.h"
 
 static jv
-placed_line(const struct am_plan *p)
+placed_line(const struct amr_plan *p)
 {
 	jv d = am_set_str(jv_object(), "event", "peer_notice_placed");
 
@@ -11,40 +11,40 @@ placed_line(const struct am_plan *p)
 }
 
 int
-am_carry_out(struct am_router *r, struct am_inst *from, const struct am_request *q, struct am_plan *p, int resumed)
+amr_carry_out(struct amr_router *r, struct amr_inst *from, const struct amr_request *q, struct amr_plan *p, int resumed)
 {
 	jv subject = am_get(q->draft, "subject", JV_KIND_STRING), body = am_get(q->draft, "body_text", JV_KIND_STRING);
-	struct am_letter l = { .from = from->name, .subject = subject, .body = body, .blobs = q->blobs,
+	struct amr_letter l = { .from = from->name, .subject = subject, .body = body, .blobs = q->blobs,
 	    .n_blobs = q->n_blobs, .req_id = q->id, .exposure = jv_invalid(), .audit = jv_invalid() };
 	int doubt = 0;
 
 	if (jv_get_kind(p->in_reply_to) == JV_KIND_STRING)
 		l.in_reply_to = jv_string_value(p->in_reply_to);
 	for (size_t i = 0; i < p->n; i++) {
-		struct am_target *t = &p->v[i];
-		struct am_inst *to = am_inst_find(r, t->to);
-		struct am_inbox_mark mark;
+		struct amr_target *t = &p->v[i];
+		struct amr_inst *to = amr_inst_find(r, t->to);
+		struct amr_inbox_mark mark;
 
 		t->placed = AM_FAILED;
-		if (to == NULL || to->at < 0 || (t->peer && !am_conf_has_peer(r->conf, (size_t)to->at)))
+		if (to == NULL || to->at < 0 || (t->peer && !amr_conf_has_peer(r->conf, (size_t)to->at)))
 			continue;
-		if (resumed && (t->placed = (int)am_placed_already(r, to, t->peer, t->nid)) != AM_FAILED) {
+		if (resumed && (t->placed = (int)amr_placed_already(r, to, t->peer, t->nid)) != AM_FAILED) {
 			doubt |= t->placed == AM_DOUBT;
 			continue;
 		}
 		if (t->from_router) {
-			t->placed = (int)am_place_decision(r, from, q, p, t);
+			t->placed = (int)amr_place_decision(r, from, q, p, t);
 		} else if (t->peer) {
-			l.exposure = am_exposure(r, from);
+			l.exposure = amr_exposure(r, from);
 			l.audit = placed_line(p);
-			t->placed = (int)am_place(r, &l, to, 1, t->nid, p->ts);
+			t->placed = (int)amr_place(r, &l, to, 1, t->nid, p->ts);
 			jv_free(l.exposure);
 			jv_free(l.audit);
 			l.exposure = l.audit = jv_invalid();
 		} else {
-			mark = am_inbox_before(r, to);
-			t->placed = (int)am_place(r, &l, to, 0, t->nid, p->ts);
-			am_inbox_after(r, to, &mark);
+			mark = amr_inbox_before(r, to);
+			t->placed = (int)amr_place(r, &l, to, 0, t->nid, p->ts);
+			amr_inbox_after(r, to, &mark);
 		}
 		doubt |= t->placed == AM_DOUBT;
 	}
@@ -54,17 +54,17 @@ am_carry_out(struct am_router *r, struct am_inst *from, const struct am_request 
 }
 
 int
-am_find_placed(const struct am_router *r, struct am_plan *p)
+amr_find_placed(const struct amr_router *r, struct amr_plan *p)
 {
 	int any = 0, doubt = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		struct am_target *t = &p->v[i];
-		struct am_inst *to = am_inst_find(r, t->to);
+		struct amr_target *t = &p->v[i];
+		struct amr_inst *to = amr_inst_find(r, t->to);
 
-		t->placed = to == NULL || to->at < 0 ? AM_FAILED : (int)am_placed_already(r, to, t->peer, t->nid);
+		t->placed = to == NULL || to->at < 0 ? AM_FAILED : (int)amr_placed_already(r, to, t->peer, t->nid);
 		if (t->placed == AM_FAILED && to != NULL && to->at >= 0)
-			am_unplace(r, to, t->peer, t->nid);
+			amr_unplace(r, to, t->peer, t->nid);
 		any |= t->placed == AM_PLACED;
 		doubt |= t->placed == AM_DOUBT;
 	}

@@ -20,7 +20,7 @@ letter_or_digit(char c)
 }
 
 int
-am_is_instance_name(const char *s, size_t len)
+amr_is_instance_name(const char *s, size_t len)
 {
 	if (len == 0 || len > 64 || !letter_or_digit(s[0]))
 		return 0;
@@ -31,7 +31,7 @@ am_is_instance_name(const char *s, size_t len)
 }
 
 long
-am_conf_find(const struct am_conf *c, const char *name)
+amr_conf_find(const struct amr_conf *c, const char *name)
 {
 	size_t lo = 0, hi = c->n;
 
@@ -50,7 +50,7 @@ am_conf_find(const struct am_conf *c, const char *name)
 }
 
 static long
-find_folded(const struct am_conf *c, const char *name)
+find_folded(const struct amr_conf *c, const char *name)
 {
 	size_t lo = 0, hi = c->n;
 
@@ -69,7 +69,7 @@ find_folded(const struct am_conf *c, const char *name)
 }
 
 long
-am_conf_address(const struct am_conf *c, const char *address, size_t len)
+amr_conf_address(const struct amr_conf *c, const char *address, size_t len)
 {
 	const char *domain = c->domain != NULL ? c->domain : "local", *at = memchr(address, '@', len);
 	char name[80];
@@ -85,7 +85,7 @@ am_conf_address(const struct am_conf *c, const char *address, size_t len)
 		address += 6;
 		n -= 6;
 	}
-	if (!am_is_instance_name(address, n))
+	if (!amr_is_instance_name(address, n))
 		return -1;
 	memcpy(name, address, n);
 	name[n] = '\0';
@@ -93,7 +93,7 @@ am_conf_address(const struct am_conf *c, const char *address, size_t len)
 }
 
 const char *
-am_conf_address_of(const struct am_conf *c, const char *name, char out[AM_ADDRESS_MAX])
+amr_conf_address_of(const struct amr_conf *c, const char *name, char out[AM_ADDRESS_MAX])
 {
 	if (name == NULL)
 		name = AM_ROUTER_NAME;
@@ -107,7 +107,7 @@ am_conf_address_of(const struct am_conf *c, const char *name, char out[AM_ADDRES
 /* ---- the two graphs ---- */
 
 static int
-holds(const struct am_list *l, size_t i)
+holds(const struct amr_list *l, size_t i)
 {
 	size_t lo = 0, hi = l->n;
 
@@ -125,7 +125,7 @@ holds(const struct am_list *l, size_t i)
 }
 
 int
-am_conf_may_task(const struct am_conf *c, size_t from, size_t to)
+amr_conf_may_task(const struct amr_conf *c, size_t from, size_t to)
 {
 	if (c->task_all)
 		return from != to && !c->members[from].namespaced && !c->members[to].namespaced;
@@ -133,7 +133,7 @@ am_conf_may_task(const struct am_conf *c, size_t from, size_t to)
 }
 
 int
-am_conf_may_mail(const struct am_conf *c, size_t a, size_t b)
+amr_conf_may_mail(const struct amr_conf *c, size_t a, size_t b)
 {
 	const struct am_member *m = c->members;
 
@@ -143,7 +143,7 @@ am_conf_may_mail(const struct am_conf *c, size_t a, size_t b)
 }
 
 int
-am_conf_has_peer(const struct am_conf *c, size_t i)
+amr_conf_has_peer(const struct amr_conf *c, size_t i)
 {
 	return c->domain != NULL && !c->members[i].namespaced;
 }
@@ -151,7 +151,7 @@ am_conf_has_peer(const struct am_conf *c, size_t i)
 /* ---- loading ---- */
 
 void
-am_conf_free(struct am_conf *c)
+amr_conf_free(struct amr_conf *c)
 {
 	if (c == NULL)
 		return;
@@ -188,7 +188,7 @@ digest(const char *text, size_t len, unsigned char out[32])
 }
 
 void
-am_found_digest(const struct am_found *f, unsigned char out[32])
+amr_found_digest(const struct amr_found *f, unsigned char out[32])
 {
 	SHA2_CTX ctx;
 
@@ -205,27 +205,27 @@ am_found_digest(const struct am_found *f, unsigned char out[32])
 }
 
 static int
-still_true(const struct am_conf *known, const unsigned char text[32])
+still_true(const struct amr_conf *known, const unsigned char text[32])
 {
 	unsigned char now[32];
-	struct am_found f;
+	struct amr_found f;
 
 	if (known == NULL || memcmp(known->text_digest, text, 32) != 0)
 		return 0;
 	if (known->instances_dir == NULL)
 		return 1;
-	am_found_gather(&f, known->instances_dir, known->state_dir, known->selected_json);
-	am_found_digest(&f, now);
-	am_found_free(&f);
+	amr_found_gather(&f, known->instances_dir, known->state_dir, known->selected_json);
+	amr_found_digest(&f, now);
+	amr_found_free(&f);
 	return memcmp(known->found_digest, now, 32) == 0;
 }
 
-struct am_conf *
-am_conf_load(const char *path, struct am_conf *known, char *why, size_t size)
+struct amr_conf *
+amr_conf_load(const char *path, struct amr_conf *known, char *why, size_t size)
 {
 	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	unsigned char text_digest[32];
-	struct am_conf *c;
+	struct amr_conf *c;
 	size_t len;
 	char *text = fd < 0 ? NULL : am_read_fd(fd, AM_JSON_MAX, &len);
 
@@ -245,8 +245,8 @@ am_conf_load(const char *path, struct am_conf *known, char *why, size_t size)
 	c->outcome_ids = jv_invalid();
 	c->report = jv_array();
 	memcpy(c->text_digest, text_digest, 32);
-	if (am_conf_read(c, text, len, why, size) != 0) {
-		am_conf_free(c);
+	if (amr_conf_read(c, text, len, why, size) != 0) {
+		amr_conf_free(c);
 		c = NULL;
 	}
 	free(text);

@@ -11,7 +11,7 @@
 
 #define AM_ROUTER_NAME "amap.router"	/* the local part that nobody else may have */
 
-struct am_list {
+struct amr_list {
 	uint32_t *v;		/* indexes of members, ascending */
 	size_t n;
 };
@@ -20,12 +20,12 @@ struct am_member {
 	char *name, *root;
 	int namespaced;		/* lanes named inbound and outbound, no peer tree */
 	int mail_any;		/* its mail list holds ALLOW_ANY */
-	struct am_list mail;	/* whom it would exchange mail with */
-	struct am_list senders;	/* who may task it */
+	struct amr_list mail;	/* whom it would exchange mail with */
+	struct amr_list senders;	/* who may task it */
 	jv mail_names, sender_names;	/* as written; gone once resolved */
 };
 
-struct am_conf {
+struct amr_conf {
 	char *state_dir, *instances_dir, *selected_json, *domain, *intake_dir;
 	long file_max, files_max, total_max, exposure_window, reply_window;
 	jv outcome_ids;		/* array of strings */
@@ -43,30 +43,30 @@ struct am_conf {
  * that it depends on has changed since known was loaded, the result is known
  * itself.
  */
-struct am_conf *am_conf_load(const char *path, struct am_conf *known, char *why, size_t size);
-void am_conf_free(struct am_conf *c);
+struct amr_conf *amr_conf_load(const char *path, struct amr_conf *known, char *why, size_t size);
+void amr_conf_free(struct amr_conf *c);
 
 /* -1 when there is none. */
-long am_conf_find(const struct am_conf *c, const char *name);
+long amr_conf_find(const struct amr_conf *c, const char *name);
 /* The member whose address this is, ignoring case; the router's own is nobody's. */
-long am_conf_address(const struct am_conf *c, const char *address, size_t len);
+long amr_conf_address(const struct amr_conf *c, const char *address, size_t len);
 
-int am_conf_may_task(const struct am_conf *c, size_t from, size_t to);
-int am_conf_may_mail(const struct am_conf *c, size_t a, size_t b);
+int amr_conf_may_task(const struct amr_conf *c, size_t from, size_t to);
+int amr_conf_may_mail(const struct amr_conf *c, size_t a, size_t b);
 /* 1 when it has a delegation lane. */
-int am_conf_has_peer(const struct am_conf *c, size_t i);
+int amr_conf_has_peer(const struct amr_conf *c, size_t i);
 
 /* A member's address in out, of AM_ADDRESS_MAX bytes; the router's own for NULL. */
 #define AM_ADDRESS_MAX 384
-const char *am_conf_address_of(const struct am_conf *c, const char *name, char out[AM_ADDRESS_MAX]);
+const char *amr_conf_address_of(const struct amr_conf *c, const char *name, char out[AM_ADDRESS_MAX]);
 
-int am_is_instance_name(const char *s, size_t len);
+int amr_is_instance_name(const char *s, size_t len);
 
 /* For conf.c: reads the text into an empty c; -1 when it is refused. */
-int am_conf_read(struct am_conf *c, const char *text, size_t len, char *why, size_t size);
+int amr_conf_read(struct amr_conf *c, const char *text, size_t len, char *why, size_t size);
 
 /* What discovery found (discover.c, for parse.c). */
-struct am_found {
+struct amr_found {
 	char **names;		/* directories, by byte order */
 	char *has_state;	/* one flag a name */
 	size_t n;
@@ -74,21 +74,21 @@ struct am_found {
 	char *verdict;		/* text of the verdict file; NULL when it cannot be read */
 	size_t verdict_len;
 };
-void am_found_gather(struct am_found *f, const char *instances_dir, const char *state_dir, const char *selected_json);
-void am_found_free(struct am_found *f);
-void am_found_digest(const struct am_found *f, unsigned char out[32]);
+void amr_found_gather(struct amr_found *f, const char *instances_dir, const char *state_dir, const char *selected_json);
+void amr_found_free(struct amr_found *f);
+void amr_found_digest(const struct amr_found *f, unsigned char out[32]);
 
 struct am_verdict {
 	int known;
 	jv selected, declined;	/* objects SLUG -> true */
 };
-struct am_verdict am_verdict_read(const struct am_found *f);
-void am_verdict_free(struct am_verdict *v);
+struct am_verdict amr_verdict_read(const struct amr_found *f);
+void amr_verdict_free(struct am_verdict *v);
 
 /*
  * Owns an object with the arrays admitted (names), skipped, waiting and
  * homeless (report lines).
  */
-jv am_discover(const struct am_found *f, const struct am_verdict *v);
+jv amr_discover(const struct amr_found *f, const struct am_verdict *v);
 
 #endif

@@ -1,6 +1,6 @@
 #include "router/router.h"
 
-const char *const am_counter_names[AM_COUNTERS] = {
+const char *const amr_counter_names[AM_COUNTERS] = {
 	"first_sight", "outbound_seen", "outbound_skipped_bad_name", "outbound_resumed", "outbound_req_id_reused",
 	"outbound_errored", "drained", "accepted", "rejected", "queued_for_human", "quarantined",
 	"found_by_event", "found_by_scan", "held_released", "held_denied",
@@ -10,16 +10,16 @@ const char *const am_counter_names[AM_COUNTERS] = {
 };
 
 void
-am_count(struct am_inst *in, enum am_counter c)
+amr_count(struct amr_inst *in, enum amr_counter c)
 {
 	in->last[c]++;
 	in->total[c]++;
 }
 
-struct am_version
-am_version_of(const struct stat *st)
+struct amr_version
+amr_version_of(const struct stat *st)
 {
-	return (struct am_version){ st->st_dev, st->st_ino, st->st_size, st->st_mtim, st->st_ctim };
+	return (struct amr_version){ st->st_dev, st->st_ino, st->st_size, st->st_mtim, st->st_ctim };
 }
 
 static int
@@ -29,7 +29,7 @@ same_time(struct timespec a, struct timespec b)
 }
 
 int
-am_same_version(const struct am_version *a, const struct am_version *b)
+amr_same_version(const struct amr_version *a, const struct amr_version *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->size == b->size && same_time(a->mtime, b->mtime) &&
 	    same_time(a->ctime, b->ctime);

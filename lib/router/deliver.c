@@ -14,7 +14,7 @@
 #define PREVIEW_MAX 200
 
 jv
-am_printable_text(jv text, size_t max)
+amr_printable_text(jv text, size_t max)
 {
 	const char *s = jv_string_value(text);
 	size_t len = (size_t)jv_string_length_bytes(jv_copy(text)), from = 0, out = 0;
@@ -43,9 +43,9 @@ am_printable_text(jv text, size_t max)
 }
 
 jv
-am_display_text(jv text, size_t max)
+amr_display_text(jv text, size_t max)
 {
-	jv clean = am_printable_text(text, SIZE_MAX), cut, v;
+	jv clean = amr_printable_text(text, SIZE_MAX), cut, v;
 	const char *s = jv_string_value(clean);
 	size_t len = strlen(s);
 
@@ -57,7 +57,7 @@ am_display_text(jv text, size_t max)
 		len--;
 	cut = jv_string_sized(s, (int)len);
 	jv_free(clean);
-	v = am_printable_text(cut, max);
+	v = amr_printable_text(cut, max);
 	jv_free(cut);
 	return v;
 }
@@ -65,12 +65,12 @@ am_display_text(jv text, size_t max)
 /* ---- the documents ---- */
 
 static jv
-descriptors(const struct am_letter *l, const char *nid)
+descriptors(const struct amr_letter *l, const char *nid)
 {
 	jv list = jv_array();
 
 	for (size_t i = 0; i < l->n_blobs; i++) {
-		const struct am_blob *b = &l->blobs[i];
+		const struct amr_blob *b = &l->blobs[i];
 		jv d = am_set(jv_object(), "filename", jv_copy(b->filename));
 
 		d = am_set(d, "media_type", jv_copy(b->media_type));
@@ -84,7 +84,7 @@ descriptors(const struct am_letter *l, const char *nid)
 }
 
 static jv
-message_document(const struct am_letter *l, const char *nid, const char *ts, const char *from, const char *to)
+message_document(const struct amr_letter *l, const char *nid, const char *ts, const char *from, const char *to)
 {
 	jv d = am_set_str(jv_object(), "contract_version", "2");
 
@@ -99,13 +99,13 @@ message_document(const struct am_letter *l, const char *nid, const char *ts, con
 }
 
 static jv
-notice_document(const struct am_letter *l, int peer, const char *nid, const char *ts, const char *from)
+notice_document(const struct amr_letter *l, int peer, const char *nid, const char *ts, const char *from)
 {
 	jv m = am_set_str(jv_object(), "id", nid), d;
 
 	m = am_set_str(m, "from", from);
 	m = am_set(m, "subject", jv_copy(l->subject));
-	m = am_set(m, "preview", am_printable_text(l->body, PREVIEW_MAX));
+	m = am_set(m, "preview", amr_printable_text(l->body, PREVIEW_MAX));
 	m = am_set_str(m, "mailbox", peer ? "peer" : "inbox");
 	if (!peer)
 		m = am_set_str(m, "provenance", "internal");
@@ -123,7 +123,7 @@ notice_document(const struct am_letter *l, int peer, const char *nid, const char
 }
 
 static jv
-ledger_record(const struct am_letter *l, const char *to, int peer, const char *nid, const char *ts, const char *from)
+ledger_record(const struct amr_letter *l, const char *to, int peer, const char *nid, const char *ts, const char *from)
 {
 	jv d = am_set_str(jv_object(), "notice_id", nid);
 
@@ -139,7 +139,7 @@ ledger_record(const struct am_letter *l, const char *to, int peer, const char *n
 }
 
 static jv
-audit_line(const struct am_letter *l, const char *to, int peer, const char *nid, const char *from, const char *to_address)
+audit_line(const struct amr_letter *l, const char *to, int peer, const char *nid, const char *from, const char *to_address)
 {
 	jv d = jv_copy(l->audit);
 
@@ -163,22 +163,22 @@ audit_line(const struct am_letter *l, const char *to, int peer, const char *nid,
 /* ---- the writes ---- */
 
 static const char *
-tree_path(const struct am_router *r, const struct am_inst *to, int peer, const char *leaf, char *out, size_t size)
+tree_path(const struct amr_router *r, const struct amr_inst *to, int peer, const char *leaf, char *out, size_t size)
 {
-	snprintf(out, size, "%s/%s", am_lane(&r->conf->members[to->at], peer ? 'p' : 'i'), leaf);
+	snprintf(out, size, "%s/%s", amr_lane(&r->conf->members[to->at], peer ? 'p' : 'i'), leaf);
 	return out;
 }
 
 static int
-open_leaf(const struct am_router *r, const struct am_inst *to, int root, int peer, const char *leaf)
+open_leaf(const struct amr_router *r, const struct amr_inst *to, int root, int peer, const char *leaf)
 {
 	char path[128];
 
-	return am_dir(root, tree_path(r, to, peer, leaf, path, sizeof path));
+	return amr_dir(root, tree_path(r, to, peer, leaf, path, sizeof path));
 }
 
 static int
-write_blobs(const struct am_letter *l, int notices, const char *nid)
+write_blobs(const struct amr_letter *l, int notices, const char *nid)
 {
 	char name[64];
 	int dir, rc = 0, saved;
@@ -186,7 +186,7 @@ write_blobs(const struct am_letter *l, int notices, const char *nid)
 	if (l->n_blobs == 0)
 		return 0;
 	snprintf(name, sizeof name, "%s.attachments", nid);
-	if ((dir = am_dir(notices, name)) < 0)
+	if ((dir = amr_dir(notices, name)) < 0)
 		return -1;
 	for (size_t i = 0; i < l->n_blobs && rc == 0; i++) {
 		snprintf(name, sizeof name, "%zu", i);
@@ -199,18 +199,18 @@ write_blobs(const struct am_letter *l, int notices, const char *nid)
 }
 
 /* The commit. A failure after the rename leaves it visible: written once more, then in doubt. */
-static enum am_placed
+static enum amr_placed
 write_notice(int notices, const char *name, jv doc)
 {
 	struct stat st;
 
-	if (am_publish_json(notices, name, jv_copy(doc), 0600) == 0) {
+	if (amr_publish_json(notices, name, jv_copy(doc), 0600) == 0) {
 		jv_free(doc);
 		return AM_PLACED;
 	}
 	int saved = errno, visible = fstatat(notices, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
 
-	if (visible && am_publish_json(notices, name, jv_copy(doc), 0600) == 0) {
+	if (visible && amr_publish_json(notices, name, jv_copy(doc), 0600) == 0) {
 		jv_free(doc);
 		return AM_PLACED;
 	}
@@ -219,18 +219,18 @@ write_notice(int notices, const char *name, jv doc)
 	return visible ? AM_DOUBT : AM_FAILED;
 }
 
-enum am_placed
-am_place(const struct am_router *r, const struct am_letter *l, struct am_inst *to, int peer, const char *nid, const char *ts)
+enum amr_placed
+amr_place(const struct amr_router *r, const struct amr_letter *l, struct amr_inst *to, int peer, const char *nid, const char *ts)
 {
 	char from[AM_ADDRESS_MAX], address[AM_ADDRESS_MAX], name[64];
 	int root = -1, messages = -1, notices = -1;
-	enum am_placed placed = AM_FAILED;
+	enum amr_placed placed = AM_FAILED;
 	const char *step = "its root";
 
-	am_conf_address_of(r->conf, l->from, from);
-	am_conf_address_of(r->conf, to->name, address);
+	amr_conf_address_of(r->conf, l->from, from);
+	amr_conf_address_of(r->conf, to->name, address);
 	snprintf(name, sizeof name, "notice-%s.json", nid);
-	if ((root = am_root(&r->conf->members[to->at])) < 0)
+	if ((root = amr_root(&r->conf->members[to->at])) < 0)
 		goto out;
 	step = "its notices";
 	if ((notices = open_leaf(r, to, root, peer, "notices")) < 0)
@@ -242,22 +242,22 @@ am_place(const struct am_router *r, const struct am_letter *l, struct am_inst *t
 	if (write_blobs(l, notices, nid) != 0)
 		goto out;
 	step = "the message";
-	if (am_publish_json(messages, name, message_document(l, nid, ts, from, address), 0600) != 0)
+	if (amr_publish_json(messages, name, message_document(l, nid, ts, from, address), 0600) != 0)
 		goto out;
 	step = "the ledger";
-	if (am_state_publish(r, to->name, "delivered", name, ledger_record(l, to->name, peer, nid, ts, from)) != 0)
+	if (amr_state_publish(r, to->name, "delivered", name, ledger_record(l, to->name, peer, nid, ts, from)) != 0)
 		goto out;
 	step = "the audit log";
-	if (jv_is_valid(l->audit) && am_audit(r, to->name, ts, audit_line(l, to->name, peer, nid, from, address)) != 0)
+	if (jv_is_valid(l->audit) && amr_audit(r, to->name, ts, audit_line(l, to->name, peer, nid, from, address)) != 0)
 		goto out;
 	step = "the notice";
 	placed = write_notice(notices, name, notice_document(l, peer, nid, ts, from));
 out:
 	if (placed != AM_PLACED) {
-		am_log(AM_WARNING, ".outbound", "delivery to %s failed at %s: %s%s", to->name, step, strerror(errno),
+		amr_log(AM_WARNING, ".outbound", "delivery to %s failed at %s: %s%s", to->name, step, strerror(errno),
 		    placed == AM_DOUBT ? "; the notice is visible, tried again later" : "");
 		if (placed == AM_FAILED)
-			am_unplace(r, to, peer, nid);
+			amr_unplace(r, to, peer, nid);
 	}
 	if (messages >= 0)
 		close(messages);
@@ -269,17 +269,17 @@ out:
 }
 
 /* What is certainly not there, as against what could not be looked at now. */
-static enum am_placed
+static enum amr_placed
 absent(void)
 {
 	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? AM_FAILED : AM_DOUBT;
 }
 
-enum am_placed
-am_placed_already(const struct am_router *r, const struct am_inst *to, int peer, const char *nid)
+enum amr_placed
+amr_placed_already(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid)
 {
-	int root = am_root(&r->conf->members[to->at]), dir = -1;
-	enum am_placed placed;
+	int root = amr_root(&r->conf->members[to->at]), dir = -1;
+	enum amr_placed placed;
 	char path[128], name[64];
 	struct stat st;
 
@@ -298,10 +298,10 @@ am_placed_already(const struct am_router *r, const struct am_inst *to, int peer,
 }
 
 void
-am_unplace(const struct am_router *r, const struct am_inst *to, int peer, const char *nid)
+amr_unplace(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid)
 {
 	char path[128], name[64], blobs[64], number[24];
-	int root = am_root(&r->conf->members[to->at]), messages = -1, dir = -1, ledger;
+	int root = amr_root(&r->conf->members[to->at]), messages = -1, dir = -1, ledger;
 
 	snprintf(name, sizeof name, "notice-%s.json", nid);
 	snprintf(blobs, sizeof blobs, "notices/%s.attachments", nid);
@@ -325,7 +325,7 @@ am_unplace(const struct am_router *r, const struct am_inst *to, int peer, const 
 	}
 	if (root >= 0)
 		close(root);
-	if ((ledger = am_state_dir(r, to->name, "delivered")) >= 0) {
+	if ((ledger = amr_state_dir(r, to->name, "delivered")) >= 0) {
 		unlinkat(ledger, name, 0);
 		close(ledger);
 	}

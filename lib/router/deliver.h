@@ -6,17 +6,17 @@
 
 #include "router/router.h"
 
-struct am_blob {
+struct amr_blob {
 	char *bytes;
 	size_t len;
 	jv filename, media_type;	/* for display, as they are shown */
 	char sha256[65];
 };
 
-struct am_letter {
+struct amr_letter {
 	const char *from;		/* an instance; NULL: the router itself */
 	jv subject, body;		/* strings, borrowed */
-	const struct am_blob *blobs;
+	const struct amr_blob *blobs;
 	size_t n_blobs;
 	const char *in_reply_to;	/* NULL: answers nothing */
 	const char *req_id;		/* "" for the router's own */
@@ -24,26 +24,26 @@ struct am_letter {
 	jv audit;			/* borrowed; what the audit line says beyond the usual; invalid: no line */
 };
 
-enum am_placed {
+enum amr_placed {
 	AM_PLACED,
 	AM_FAILED,	/* nothing that the recipient could see is there */
 	AM_DOUBT	/* it may be seen, and is not known to be durable */
 };
 
 /* The notice is the last write. Logs what fails. */
-enum am_placed am_place(const struct am_router *r, const struct am_letter *l, struct am_inst *to, int peer,
+enum amr_placed amr_place(const struct amr_router *r, const struct amr_letter *l, struct amr_inst *to, int peer,
     const char *nid, const char *ts);
 
 /* Whether a notice stands in a tree: AM_PLACED (and durable now), AM_FAILED (it does not), or AM_DOUBT. */
-enum am_placed am_placed_already(const struct am_router *r, const struct am_inst *to, int peer, const char *nid);
+enum amr_placed amr_placed_already(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid);
 
 /* Takes away what a placement without a notice left behind; best effort. */
-void am_unplace(const struct am_router *r, const struct am_inst *to, int peer, const char *nid);
+void amr_unplace(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid);
 
 /* Owns: what is not printable becomes a space; at most max characters. */
-jv am_printable_text(jv text, size_t max);
+jv amr_printable_text(jv text, size_t max);
 
 /* Owns: the same, without spaces at either end. */
-jv am_display_text(jv text, size_t max);
+jv amr_display_text(jv text, size_t max);
 
 #endif

@@ -9,7 +9,7 @@
 #include "router/router.h"
 
 int
-am_dir(int at, const char *path)
+amr_dir(int at, const char *path)
 {
 	int fd = am_open_beneath(at, path, O_RDONLY | O_DIRECTORY, 0);
 	char part[512];
@@ -34,22 +34,22 @@ am_dir(int at, const char *path)
 }
 
 int
-am_state_dir(const struct am_router *r, const char *instance, const char *sub)
+amr_state_dir(const struct amr_router *r, const char *instance, const char *sub)
 {
 	char path[256];
 
 	snprintf(path, sizeof path, sub[0] != '\0' ? "%s/%s" : "%s", instance, sub);
-	return am_dir(r->state, path);
+	return amr_dir(r->state, path);
 }
 
 int
-am_root(const struct am_member *m)
+amr_root(const struct am_member *m)
 {
 	return open(m->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 const char *
-am_lane(const struct am_member *m, char which)
+amr_lane(const struct am_member *m, char which)
 {
 	if (which == 'p')
 		return "peer";
@@ -59,7 +59,7 @@ am_lane(const struct am_member *m, char which)
 }
 
 char *
-am_state_read(const struct am_router *r, const char *instance, const char *path, size_t max, size_t *len)
+amr_state_read(const struct amr_router *r, const char *instance, const char *path, size_t max, size_t *len)
 {
 	char full[512];
 
@@ -68,7 +68,7 @@ am_state_read(const struct am_router *r, const char *instance, const char *path,
 }
 
 int
-am_publish_json(int dirfd, const char *name, jv doc, mode_t mode)
+amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode)
 {
 	size_t len;
 	char *text = am_json_text(doc, AM_SORTED, &len);
@@ -81,15 +81,15 @@ am_publish_json(int dirfd, const char *name, jv doc, mode_t mode)
 }
 
 int
-am_state_publish(const struct am_router *r, const char *instance, const char *sub, const char *name, jv doc)
+amr_state_publish(const struct amr_router *r, const char *instance, const char *sub, const char *name, jv doc)
 {
-	int dir = am_state_dir(r, instance, sub), rc, saved;
+	int dir = amr_state_dir(r, instance, sub), rc, saved;
 
 	if (dir < 0) {
 		jv_free(doc);
 		return -1;
 	}
-	rc = am_publish_json(dir, name, doc, 0600);
+	rc = amr_publish_json(dir, name, doc, 0600);
 	saved = errno;
 	close(dir);
 	errno = saved;
@@ -97,13 +97,13 @@ am_state_publish(const struct am_router *r, const char *instance, const char *su
 }
 
 int
-am_is_shortage(int errnum)
+amr_is_shortage(int errnum)
 {
 	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == EIO || errnum == EINTR;
 }
 
 void
-am_digest(const char *bytes, size_t len, char hex[65])
+amr_digest(const char *bytes, size_t len, char hex[65])
 {
 	SHA2_CTX ctx;
 

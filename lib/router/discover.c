@@ -32,7 +32,7 @@ real_directory(int dirfd, const struct dirent *d)
 }
 
 static void
-list_directories(struct am_found *f, const char *path)
+list_directories(struct amr_found *f, const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *d;
@@ -57,7 +57,7 @@ list_directories(struct am_found *f, const char *path)
 }
 
 void
-am_found_gather(struct am_found *f, const char *instances_dir, const char *state_dir, const char *selected_json)
+amr_found_gather(struct amr_found *f, const char *instances_dir, const char *state_dir, const char *selected_json)
 {
 	int state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int verdict = open(selected_json, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -68,7 +68,7 @@ am_found_gather(struct am_found *f, const char *instances_dir, const char *state
 	if ((f->has_state = calloc(f->n + 1, 1)) == NULL)
 		abort();
 	for (size_t i = 0; i < f->n && state >= 0; i++)
-		f->has_state[i] = am_is_instance_name(f->names[i], strlen(f->names[i])) &&
+		f->has_state[i] = amr_is_instance_name(f->names[i], strlen(f->names[i])) &&
 		    fstatat(state, f->names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 	if (verdict >= 0) {
 		f->verdict = am_read_fd(verdict, AM_JSON_MAX, &f->verdict_len);
@@ -79,7 +79,7 @@ am_found_gather(struct am_found *f, const char *instances_dir, const char *state
 }
 
 void
-am_found_free(struct am_found *f)
+amr_found_free(struct amr_found *f)
 {
 	for (size_t i = 0; i < f->n; i++)
 		free(f->names[i]);
@@ -110,7 +110,7 @@ slugs(jv doc, const char *key)
 }
 
 struct am_verdict
-am_verdict_read(const struct am_found *f)
+amr_verdict_read(const struct amr_found *f)
 {
 	struct am_verdict v = { 0 };
 	jv doc = f->verdict == NULL ? jv_invalid() : am_json_parse(f->verdict, f->verdict_len);
@@ -123,7 +123,7 @@ am_verdict_read(const struct am_found *f)
 }
 
 void
-am_verdict_free(struct am_verdict *v)
+amr_verdict_free(struct am_verdict *v)
 {
 	jv_free(v->selected);
 	jv_free(v->declined);
@@ -142,7 +142,7 @@ say(jv lines, const char *tag, const char *slug, const char *why)
  * with state. Without one, the first by byte order.
  */
 static const char *
-shadowed(const struct am_found *f, size_t i, jv admitted)
+shadowed(const struct amr_found *f, size_t i, jv admitted)
 {
 	int n = jv_array_length(jv_copy(admitted));
 
@@ -164,7 +164,7 @@ shadowed(const struct am_found *f, size_t i, jv admitted)
 
 /* Cheap for a fleet without such names, which is every sound one. */
 static int
-has_twin(const struct am_found *f, size_t i)
+has_twin(const struct amr_found *f, size_t i)
 {
 	for (size_t k = 0; k < f->n; k++)
 		if (k != i && strcasecmp(f->names[k], f->names[i]) == 0)
@@ -173,7 +173,7 @@ has_twin(const struct am_found *f, size_t i)
 }
 
 jv
-am_discover(const struct am_found *f, const struct am_verdict *v)
+amr_discover(const struct amr_found *f, const struct am_verdict *v)
 {
 	jv admitted = jv_array(), skipped = jv_array(), waiting = jv_array(), homeless = jv_array(), keys;
 	size_t k = 0;
@@ -181,7 +181,7 @@ am_discover(const struct am_found *f, const struct am_verdict *v)
 	for (size_t i = 0; i < f->n && v->known; i++) {
 		const char *name = f->names[i], *why = NULL;
 
-		if (!am_is_instance_name(name, strlen(name)))
+		if (!amr_is_instance_name(name, strlen(name)))
 			why = "not a valid instance name";
 		else if (strcasecmp(name, AM_ROUTER_NAME) == 0)
 			why = "the router's own name";

@@ -20,17 +20,17 @@
 #define ENVELOPE_MAX (1u << 20)
 
 static int
-open_turn(struct am_turn *t, struct am_router *r, struct am_inst *in)
+open_turn(struct amr_turn *t, struct amr_router *r, struct amr_inst *in)
 {
-	*t = (struct am_turn){ .r = r, .in = in, .m = &r->conf->members[in->at], .root = -1, .outbox = -1 };
-	if ((t->root = am_root(t->m)) < 0)
+	*t = (struct amr_turn){ .r = r, .in = in, .m = &r->conf->members[in->at], .root = -1, .outbox = -1 };
+	if ((t->root = amr_root(t->m)) < 0)
 		return errno == ENOENT ? 0 : -1;
-	t->outbox = am_open_beneath(t->root, am_lane(t->m, 'o'), O_RDONLY | O_DIRECTORY, 0);
+	t->outbox = am_open_beneath(t->root, amr_lane(t->m, 'o'), O_RDONLY | O_DIRECTORY, 0);
 	return t->outbox < 0 && errno != ENOENT ? -1 : 0;
 }
 
 static void
-close_turn(struct am_turn *t)
+close_turn(struct amr_turn *t)
 {
 	int saved = errno;
 
@@ -56,16 +56,16 @@ kind_of(int dir, const struct dirent *e)
 }
 
 static void
-empty_queue(struct am_inst *in)
+empty_queue(struct amr_inst *in)
 {
-	am_names_free(&in->queue);
+	amr_names_free(&in->queue);
 	in->head = 0;
 }
 
 static int
-scan(struct am_turn *t)
+scan(struct amr_turn *t)
 {
-	struct am_inst *in = t->in;
+	struct amr_inst *in = t->in;
 	int fd = t->outbox < 0 ? -1 : openat(t->outbox, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	char id[AM_REQ_ID_MAX + 1], first[256] = "";
@@ -85,37 +85,37 @@ scan(struct am_turn *t)
 	while ((errno = 0, e = readdir(d)) != NULL) {
 		int kind = kind_of(fd, e);
 
-		if (kind == DT_LNK || (kind == DT_REG && !am_is_request_name(e->d_name, id))) {
+		if (kind == DT_LNK || (kind == DT_REG && !amr_is_request_name(e->d_name, id))) {
 			if (bad++ == 0)
 				snprintf(first, sizeof first, "%s", e->d_name);
-			am_count(in, AM_SEEN);
-			am_count(in, AM_BAD_NAME);
+			amr_count(in, AM_SEEN);
+			amr_count(in, AM_BAD_NAME);
 		} else if (kind == DT_REG) {
 			if (in->queue.n == QUEUE_MAX) {
 				in->rescan = 1;
 				break;
 			}
-			am_names_add(&in->queue, id, NULL);
+			amr_names_add(&in->queue, id, NULL);
 		}
 	}
 	if (errno != 0)
 		in->rescan = 1;
 	closedir(d);
-	am_names_sort(&in->queue);
+	amr_names_sort(&in->queue);
 	in->scanned = 1;
 	if (bad != in->bad_names_told && bad > 0)
-		am_log(AM_WARNING, ".outbound", "%s: %ld entries of its outbox are no requests and are left alone, one of them %s",
+		amr_log(AM_WARNING, ".outbound", "%s: %ld entries of its outbox are no requests and are left alone, one of them %s",
 		    in->name, bad, am_quotes(first));
 	in->bad_names_told = bad;
 	return 0;
 }
 
 void
-am_queue_event(struct am_inst *in, const char *file)
+amr_queue_event(struct amr_inst *in, const char *file)
 {
 	char id[AM_REQ_ID_MAX + 1];
 
-	if (!am_is_request_name(file, id))
+	if (!amr_is_request_name(file, id))
 		return;
 	if (in->queue.n - in->head >= QUEUE_MAX) {
 		in->rescan = 1;
@@ -123,37 +123,37 @@ am_queue_event(struct am_inst *in, const char *file)
 	}
 	if (in->head == in->queue.n)
 		in->scanned = 0;
-	am_names_add(&in->queue, id, in->scanned ? "event" : NULL);
+	amr_names_add(&in->queue, id, in->scanned ? "event" : NULL);
 }
 
 /* ---- one request ---- */
 
-static int intake(struct am_turn *t, const char *id);
+static int intake(struct amr_turn *t, const char *id);
 
 static int
-conclude(struct am_turn *t, struct am_request *q)
+conclude(struct amr_turn *t, struct amr_request *q)
 {
 	if (q->answer.hold)
-		am_hold(t, q);
-	if (am_conclude(t, q) != 0)
+		amr_hold(t, q);
+	if (amr_conclude(t, q) != 0)
 		return -1;
-	am_count(t->in, strcmp(q->answer.outcome, "accepted") == 0 ? AM_ACCEPTED :
+	amr_count(t->in, strcmp(q->answer.outcome, "accepted") == 0 ? AM_ACCEPTED :
 	    strcmp(q->answer.outcome, "rejected") == 0 ? AM_REJECTED : AM_QUEUED);
 	return 0;
 }
 
 /* Places what the plan says, under the protection of its intent, and answers. */
 static int
-deliver(struct am_turn *t, struct am_request *q, struct am_plan *p, int resumed)
+deliver(struct amr_turn *t, struct amr_request *q, struct amr_plan *p, int resumed)
 {
-	if (!resumed && am_intent_begin(t->r, p) != 0)
+	if (!resumed && amr_intent_begin(t->r, p) != 0)
 		return -1;
-	if (am_carry_out(t->r, t->in, q, p, resumed) != 0)
+	if (amr_carry_out(t->r, t->in, q, p, resumed) != 0)
 		return -1;
-	am_answer_placed(t->r, q, p);
+	amr_answer_placed(t->r, q, p);
 	if (conclude(t, q) != 0)
 		return -1;
-	am_intent_end(t->r, p);
+	amr_intent_end(t->r, p);
 	return 0;
 }
 
@@ -163,34 +163,34 @@ deliver(struct am_turn *t, struct am_request *q, struct am_plan *p, int resumed)
  * placed, it is as if nothing had been decided. 1, 0, or -1.
  */
 static int
-settle(struct am_turn *t, struct am_plan *p)
+settle(struct amr_turn *t, struct amr_plan *p)
 {
-	struct am_request q;
-	int any = am_find_placed(t->r, p);
+	struct amr_request q;
+	int any = amr_find_placed(t->r, p);
 	jv result;
 
-	am_request_init(&q, p->req_id);
+	amr_request_init(&q, p->req_id);
 	snprintf(q.digest, sizeof q.digest, "%s", p->digest);
 	if (any > 0) {
-		am_answer_placed(t->r, &q, p);
-		result = am_result(&q);
+		amr_answer_placed(t->r, &q, p);
+		result = amr_result(&q);
 		if (am_record(t, &q, result) == 0)
-			am_count(t->in, AM_ACCEPTED);
+			amr_count(t->in, AM_ACCEPTED);
 		else
 			any = -1;
 		jv_free(result);
 	}
 	if (any >= 0)
-		am_intent_end(t->r, p);
-	am_request_free(&q);
+		amr_intent_end(t->r, p);
+	amr_request_free(&q);
 	return any;
 }
 
 static int
-decide(struct am_turn *t, struct am_request *q, struct am_plan *open)
+decide(struct amr_turn *t, struct amr_request *q, struct amr_plan *open)
 {
-	struct am_plan p;
-	int rc = am_request_attach(q, t->outbox, t->r->conf);
+	struct amr_plan p;
+	int rc = amr_request_attach(q, t->outbox, t->r->conf);
 
 	if (rc > 0)
 		return -1;
@@ -198,9 +198,9 @@ decide(struct am_turn *t, struct am_request *q, struct am_plan *open)
 		return deliver(t, q, open, 1);
 	if (open != NULL && (rc = settle(t, open)) != 0)	/* the sidecar files were changed */
 		return rc < 0 ? -1 : intake(t, q->id);
-	if (q->answer.outcome == NULL && (rc = am_decide(t->r, t->in, q, &p)) > 0) {
+	if (q->answer.outcome == NULL && (rc = amr_decide(t->r, t->in, q, &p)) > 0) {
 		rc = deliver(t, q, &p, 0);
-		am_plan_free(&p);
+		amr_plan_free(&p);
 		return rc;
 	}
 	return q->answer.outcome == NULL ? -1 : conclude(t, q);
@@ -208,20 +208,20 @@ decide(struct am_turn *t, struct am_request *q, struct am_plan *open)
 
 /* A request without an answer yet. open: what was decided about it in an earlier life, or NULL. */
 static int
-fresh(struct am_turn *t, struct am_request *q, const char *file, struct am_plan *open)
+fresh(struct amr_turn *t, struct amr_request *q, const char *file, struct amr_plan *open)
 {
 	size_t len;
 	char *bytes = am_read_regular(t->outbox, file, AM_REQUEST_MAX, &len);
 	int why = errno, judged = -1, rc;
 
-	if (bytes == NULL && am_is_shortage(why)) {
+	if (bytes == NULL && amr_is_shortage(why)) {
 		errno = why;
 		return -1;
 	}
 	if (bytes != NULL)
-		judged = am_request_judge(q, bytes, len, t->in->name);
+		judged = amr_request_judge(q, bytes, len, t->in->name);
 	else
-		am_refuse(q, "rejected", "malformed_request", why == EFBIG ? "larger than 1048576 bytes" : "no readable file");
+		amr_refuse(q, "rejected", "malformed_request", why == EFBIG ? "larger than 1048576 bytes" : "no readable file");
 	if (open != NULL && strcmp(open->digest, q->digest) != 0) {
 		if ((rc = settle(t, open)) != 0)
 			return rc < 0 ? -1 : intake(t, q->id);
@@ -229,8 +229,8 @@ fresh(struct am_turn *t, struct am_request *q, const char *file, struct am_plan 
 	}
 	if (bytes == NULL && why == ENOENT)
 		return 0;
-	if (bytes != NULL && open == NULL && am_names_find(&t->in->snapshot, file) != NULL) {
-		am_quarantine(t, q);
+	if (bytes != NULL && open == NULL && amr_names_find(&t->in->snapshot, file) != NULL) {
+		amr_quarantine(t, q);
 		return conclude(t, q);
 	}
 	return judged == 0 ? decide(t, q, open) : conclude(t, q);
@@ -239,26 +239,26 @@ fresh(struct am_turn *t, struct am_request *q, const char *file, struct am_plan 
 /* ---- a request that has its answer ---- */
 
 static int
-again(struct am_turn *t, const char *id, jv envelope)
+again(struct amr_turn *t, const char *id, jv envelope)
 {
-	am_count(t->in, AM_RESUMED);
+	amr_count(t->in, AM_RESUMED);
 	am_answer(t, id, jv_object_get(jv_copy(envelope), jv_string("result")));
 	return 0;
 }
 
 static int
-reused(struct am_turn *t, struct am_request *q)
+reused(struct amr_turn *t, struct amr_request *q)
 {
-	am_refuse(q, "rejected", "req_id_reused", "another request had this id");
-	am_answer(t, q->id, am_result(q));
-	am_count(t->in, AM_REUSED);
-	am_count(t->in, AM_REJECTED);
+	amr_refuse(q, "rejected", "req_id_reused", "another request had this id");
+	am_answer(t, q->id, amr_result(q));
+	amr_count(t->in, AM_REUSED);
+	amr_count(t->in, AM_REJECTED);
 	return 0;
 }
 
 /* Borrows envelope. */
 static int
-answered(struct am_turn *t, struct am_request *q, const char *file, jv envelope)
+answered(struct amr_turn *t, struct amr_request *q, const char *file, jv envelope)
 {
 	const char *digest = am_str(envelope, "digest");
 	size_t len;
@@ -275,22 +275,22 @@ answered(struct am_turn *t, struct am_request *q, const char *file, jv envelope)
 		return -1;
 	}
 	if (q->bytes != NULL)
-		am_digest(q->bytes, len, q->digest);
+		amr_digest(q->bytes, len, q->digest);
 	return strcmp(q->digest, digest) == 0 ? again(t, q->id, envelope) : reused(t, q);
 }
 
 /* An answer that cannot be read is put aside, and the request answered afresh. */
 static int
-corrupt(struct am_turn *t, struct am_request *q)
+corrupt(struct amr_turn *t, struct amr_request *q)
 {
-	int dir = am_state_dir(t->r, t->in->name, "results"), rc = -1;
+	int dir = amr_state_dir(t->r, t->in->name, "results"), rc = -1;
 	char name[AM_REQ_ID_MAX + 32], aside[AM_REQ_ID_MAX + 32];
 
 	snprintf(name, sizeof name, "%s.json", q->id);
 	snprintf(aside, sizeof aside, "%s.json.corrupt", q->id);
 	if (dir >= 0 && renameat(dir, name, dir, aside) == 0) {
-		am_log(AM_ERROR, ".outbound", "the stored answer %s of %s cannot be read; kept as %s", q->id, t->in->name, aside);
-		am_refuse(q, "rejected", "malformed_request", "its earlier answer is lost");
+		amr_log(AM_ERROR, ".outbound", "the stored answer %s of %s cannot be read; kept as %s", q->id, t->in->name, aside);
+		amr_refuse(q, "rejected", "malformed_request", "its earlier answer is lost");
 		rc = conclude(t, q);
 	}
 	if (dir >= 0)
@@ -299,20 +299,20 @@ corrupt(struct am_turn *t, struct am_request *q)
 }
 
 static int
-intake(struct am_turn *t, const char *id)
+intake(struct amr_turn *t, const char *id)
 {
 	char path[AM_REQ_ID_MAX + 32], file[AM_REQ_ID_MAX + 16], *text;
-	struct am_request q;
-	struct am_plan open;
+	struct amr_request q;
+	struct amr_plan open;
 	size_t len;
 	int rc, is_open;
 	jv envelope, result;
 
 	snprintf(path, sizeof path, "results/%s.json", id);
 	snprintf(file, sizeof file, "req-%s.json", id);
-	am_request_init(&q, id);
-	is_open = am_intent_find(t->r, t->in->name, id, 0, &open);
-	text = am_state_read(t->r, t->in->name, path, ENVELOPE_MAX, &len);
+	amr_request_init(&q, id);
+	is_open = amr_intent_find(t->r, t->in->name, id, 0, &open);
+	text = amr_state_read(t->r, t->in->name, path, ENVELOPE_MAX, &len);
 	if (text != NULL) {
 		envelope = am_json_parse(text, len);
 		result = am_get(envelope, "result", JV_KIND_OBJECT);
@@ -321,15 +321,15 @@ intake(struct am_turn *t, const char *id)
 		jv_free(envelope);
 		free(text);
 		if (is_open && rc == 0)
-			am_intent_end(t->r, &open);
+			amr_intent_end(t->r, &open);
 	} else if (errno == ENOENT) {
 		rc = fresh(t, &q, file, is_open ? &open : NULL);
 	} else {
-		rc = am_is_shortage(errno) ? -1 : corrupt(t, &q);
+		rc = amr_is_shortage(errno) ? -1 : corrupt(t, &q);
 	}
 	if (is_open)
-		am_plan_free(&open);
-	am_request_free(&q);
+		amr_plan_free(&open);
+	amr_request_free(&q);
 	return rc;
 }
 
@@ -346,7 +346,7 @@ milliseconds(void)
 
 /* What an event told of may be anything by now. */
 static int
-is_request(struct am_turn *t, const char *id)
+is_request(struct amr_turn *t, const char *id)
 {
 	char file[AM_REQ_ID_MAX + 16];
 	struct stat st;
@@ -355,30 +355,30 @@ is_request(struct am_turn *t, const char *id)
 	if (fstatat(t->outbox, file, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return 0;
 	if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-		am_count(t->in, AM_SEEN);
+		amr_count(t->in, AM_SEEN);
 	if (S_ISLNK(st.st_mode)) {
-		am_count(t->in, AM_BAD_NAME);
-		am_log(AM_WARNING, ".outbound", "%s: %s is a symbolic link and is left alone", t->in->name, file);
+		amr_count(t->in, AM_BAD_NAME);
+		amr_log(AM_WARNING, ".outbound", "%s: %s is a symbolic link and is left alone", t->in->name, file);
 	}
 	return S_ISREG(st.st_mode);
 }
 
 static void
-one(struct am_turn *t, const char *id, int by_event)
+one(struct amr_turn *t, const char *id, int by_event)
 {
 	if (!is_request(t, id))
 		return;
-	am_count(t->in, by_event ? AM_BY_EVENT : AM_BY_SCAN);
+	amr_count(t->in, by_event ? AM_BY_EVENT : AM_BY_SCAN);
 	errno = 0;
 	if (intake(t, id) == 0) {
-		am_count(t->in, AM_DRAINED);
+		amr_count(t->in, AM_DRAINED);
 		if (strcmp(t->in->told_id, id) == 0)
 			t->in->told_id[0] = '\0';
 		return;
 	}
-	am_count(t->in, AM_ERRORED);
+	amr_count(t->in, AM_ERRORED);
 	if (strcmp(t->in->told_id, id) != 0 || t->in->told_errno != errno) {
-		am_log(AM_WARNING, ".outbound", "request %s of %s must wait: %s", id, t->in->name, strerror(errno));
+		amr_log(AM_WARNING, ".outbound", "request %s of %s must wait: %s", id, t->in->name, strerror(errno));
 		snprintf(t->in->told_id, sizeof t->in->told_id, "%s", id);
 		t->in->told_errno = errno;
 	}
@@ -386,28 +386,28 @@ one(struct am_turn *t, const char *id, int by_event)
 
 /* Requests that were in hand when the last run ended, also those whose file is gone. */
 static void
-finish_open(struct am_turn *t)
+finish_open(struct amr_turn *t)
 {
-	jv ids = am_intents_of(t->r, t->in->name);
+	jv ids = amr_intents_of(t->r, t->in->name);
 	int n = jv_array_length(jv_copy(ids));
 
 	for (int i = 0; i < n; i++) {
 		jv id = jv_array_get(jv_copy(ids), i);
 
 		if (intake(t, jv_string_value(id)) != 0)
-			am_count(t->in, AM_ERRORED);
+			amr_count(t->in, AM_ERRORED);
 		jv_free(id);
 	}
 	jv_free(ids);
 }
 
 static int
-turn(struct am_turn *t, long budget_ms, const volatile int *stop)
+turn(struct amr_turn *t, long budget_ms, const volatile int *stop)
 {
-	struct am_inst *in = t->in;
+	struct amr_inst *in = t->in;
 	long until = milliseconds() + budget_ms;
 
-	if (am_sight(t) != 0)
+	if (amr_sight(t) != 0)
 		return -1;
 	if (t->outbox < 0) {
 		empty_queue(in);
@@ -431,17 +431,17 @@ turn(struct am_turn *t, long budget_ms, const volatile int *stop)
 }
 
 int
-am_take_turn(struct am_router *r, struct am_inst *in, long budget_ms, const volatile int *stop)
+amr_take_turn(struct amr_router *r, struct amr_inst *in, long budget_ms, const volatile int *stop)
 {
-	struct am_turn t;
+	struct amr_turn t;
 	int rc = open_turn(&t, r, in);
 
 	if (rc == 0)
 		rc = turn(&t, budget_ms, stop);
 	if (rc != 0) {
-		am_count(in, AM_INSTANCE_ERRORED);
+		amr_count(in, AM_INSTANCE_ERRORED);
 		if (in->told_drain != errno)
-			am_log(AM_WARNING, ".outbound", "%s cannot be drained: %s", in->name, strerror(errno));
+			amr_log(AM_WARNING, ".outbound", "%s cannot be drained: %s", in->name, strerror(errno));
 		in->told_drain = errno;
 		empty_queue(in);
 	} else {

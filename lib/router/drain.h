@@ -8,9 +8,9 @@
 #include "router/router.h"
 
 /* A whole turn: 0, or -1 when the instance could not be drained; that is counted and told. */
-int am_take_turn(struct am_router *r, struct am_inst *in, long budget_ms, const volatile int *stop);
+int amr_take_turn(struct amr_router *r, struct amr_inst *in, long budget_ms, const volatile int *stop);
 
 /* A file that an event told of. */
-void am_queue_event(struct am_inst *in, const char *file);
+void amr_queue_event(struct amr_inst *in, const char *file);
 
 #endif

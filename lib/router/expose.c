@@ -14,50 +14,50 @@
 #define RECORD_MAX 65536
 
 static int
-open_inbox(const struct am_router *r, const struct am_inst *in)
+open_inbox(const struct amr_router *r, const struct amr_inst *in)
 {
 	const struct am_member *m = &r->conf->members[in->at];
-	int root = am_root(m), dir;
+	int root = amr_root(m), dir;
 	char path[64];
 
 	if (root < 0)
 		return -1;
-	snprintf(path, sizeof path, "%s/notices", am_lane(m, 'i'));
+	snprintf(path, sizeof path, "%s/notices", amr_lane(m, 'i'));
 	dir = am_open_beneath(root, path, O_RDONLY | O_DIRECTORY, 0);
 	close(root);
 	return dir;
 }
 
 /* 0 for the version of what is not there. */
-static struct am_version
-inbox_version(const struct am_router *r, const struct am_inst *in)
+static struct amr_version
+inbox_version(const struct amr_router *r, const struct amr_inst *in)
 {
-	struct am_version v = { 0 };
+	struct amr_version v = { 0 };
 	struct stat st;
 	int dir = open_inbox(r, in);
 
 	if (dir < 0)
 		return v;
 	if (fstat(dir, &st) == 0)
-		v = am_version_of(&st);
+		v = amr_version_of(&st);
 	close(dir);
 	return v;
 }
 
-struct am_inbox_mark
-am_inbox_before(const struct am_router *r, const struct am_inst *in)
+struct amr_inbox_mark
+amr_inbox_before(const struct amr_router *r, const struct amr_inst *in)
 {
-	struct am_inbox_mark m = { .known = in->exposure_known };
+	struct amr_inbox_mark m = { .known = in->exposure_known };
 
 	if (m.known) {
 		m.before = inbox_version(r, in);
-		m.known = am_same_version(&m.before, &in->inbox_version);
+		m.known = amr_same_version(&m.before, &in->inbox_version);
 	}
 	return m;
 }
 
 void
-am_inbox_after(const struct am_router *r, struct am_inst *in, const struct am_inbox_mark *mark)
+amr_inbox_after(const struct amr_router *r, struct amr_inst *in, const struct amr_inbox_mark *mark)
 {
 	if (mark->known)
 		in->inbox_version = inbox_version(r, in);
@@ -133,10 +133,10 @@ inbox_entry(int dir, const char *name, void *more)
 
 /* Too much to look through is remembered as -1: it cannot be told. */
 static int
-look(const struct am_router *r, struct am_inst *in)
+look(const struct amr_router *r, struct amr_inst *in)
 {
-	struct am_version now = inbox_version(r, in);
-	struct foreign f = { .ledger = am_state_dir(r, in->name, "delivered") };
+	struct amr_version now = inbox_version(r, in);
+	struct foreign f = { .ledger = amr_state_dir(r, in->name, "delivered") };
 	int dir, rc = f.ledger < 0 ? -1 : 0;
 
 	if (rc == 0 && !in->exposure_known) {
@@ -144,7 +144,7 @@ look(const struct am_router *r, struct am_inst *in)
 		if ((rc = each_name(f.ledger, ledger_entry, &in->last_external)) > 0)
 			in->last_external = -1;
 	}
-	if (rc >= 0 && (!in->exposure_known || !am_same_version(&now, &in->inbox_version))) {
+	if (rc >= 0 && (!in->exposure_known || !amr_same_version(&now, &in->inbox_version))) {
 		dir = open_inbox(r, in);
 		if (dir >= 0) {
 			rc = each_name(dir, inbox_entry, &f);
@@ -162,14 +162,14 @@ look(const struct am_router *r, struct am_inst *in)
 }
 
 jv
-am_exposure(const struct am_router *r, struct am_inst *sender)
+amr_exposure(const struct amr_router *r, struct amr_inst *sender)
 {
 	char address[AM_ADDRESS_MAX], ts[21];
 	time_t now = time(NULL), from = now - r->conf->exposure_window, last = 0;
 	jv d;
 
 	if (look(r, sender) != 0) {
-		am_log(AM_DEBUG, ".exposure", "exposure of %s cannot be told", sender->name);
+		amr_log(AM_DEBUG, ".exposure", "exposure of %s cannot be told", sender->name);
 		return jv_invalid();
 	}
 	if (sender->first_seen > from)
@@ -178,7 +178,7 @@ am_exposure(const struct am_router *r, struct am_inst *sender)
 		last = sender->last_external;
 	if (sender->last_foreign >= from && sender->last_foreign <= now && sender->last_foreign > last)
 		last = sender->last_foreign;
-	d = am_set_str(jv_object(), "asserted_by", am_conf_address_of(r->conf, NULL, address));
+	d = am_set_str(jv_object(), "asserted_by", amr_conf_address_of(r->conf, NULL, address));
 	d = am_set(d, "external_mail_delivered", last > 0 ? jv_true() : jv_false());
 	am_timestamp(from, ts);
 	d = am_set_str(d, "window_start", ts);

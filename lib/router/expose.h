@@ -8,14 +8,14 @@
 #include "router/router.h"
 
 /* Owns the sender_exposure object; invalid when it cannot be told. */
-jv am_exposure(const struct am_router *r, struct am_inst *sender);
+jv amr_exposure(const struct amr_router *r, struct amr_inst *sender);
 
 /*
  * Around a mail delivery of ours into an instance's inbox: so that our own
  * notice does not count as a change that must be looked into.
  */
-struct am_inbox_mark { struct am_version before; int known; };
-struct am_inbox_mark am_inbox_before(const struct am_router *r, const struct am_inst *in);
-void am_inbox_after(const struct am_router *r, struct am_inst *in, const struct am_inbox_mark *mark);
+struct amr_inbox_mark { struct amr_version before; int known; };
+struct amr_inbox_mark amr_inbox_before(const struct amr_router *r, const struct amr_inst *in);
+void amr_inbox_after(const struct amr_router *r, struct amr_inst *in, const struct amr_inbox_mark *mark);
 
 #endif

@@ -8,10 +8,10 @@
 #include "router/request.h"
 
 /* Keeps the bytes of a request, and of its sidecar files when they were read. Best effort, told when it fails. */
-void am_hold(const struct am_turn *t, const struct am_request *q);
+void amr_hold(const struct amr_turn *t, const struct amr_request *q);
 
 /* The router's own notice to the sender of a decided request. */
-enum am_placed am_place_decision(struct am_router *r, struct am_inst *from, const struct am_request *q,
-    const struct am_plan *p, const struct am_target *t);
+enum amr_placed amr_place_decision(struct amr_router *r, struct amr_inst *from, const struct amr_request *q,
+    const struct amr_plan *p, const struct amr_target *t);
 
 #endif

@@ -15,7 +15,7 @@
 static const char *const whats[] = { "task", "mail", "reply", "release", "deny" };
 
 void
-am_plan_init(struct am_plan *p, const char *instance, const char *req_id, const char *digest, enum am_what what)
+amr_plan_init(struct amr_plan *p, const char *instance, const char *req_id, const char *digest, enum amr_what what)
 {
 	memset(p, 0, sizeof *p);
 	snprintf(p->instance, sizeof p->instance, "%s", instance);
@@ -26,8 +26,8 @@ am_plan_init(struct am_plan *p, const char *instance, const char *req_id, const 
 	p->in_reply_to = jv_null();
 }
 
-static struct am_target *
-one_more(struct am_plan *p)
+static struct amr_target *
+one_more(struct amr_plan *p)
 {
 	if ((p->v = realloc(p->v, (p->n + 1) * sizeof *p->v)) == NULL)
 		abort();
@@ -36,9 +36,9 @@ one_more(struct am_plan *p)
 }
 
 void
-am_plan_add(struct am_plan *p, const char *to, int peer, int from_router)
+amr_plan_add(struct amr_plan *p, const char *to, int peer, int from_router)
 {
-	struct am_target *t = one_more(p);
+	struct amr_target *t = one_more(p);
 
 	snprintf(t->to, sizeof t->to, "%s", to);
 	t->peer = peer;
@@ -47,7 +47,7 @@ am_plan_add(struct am_plan *p, const char *to, int peer, int from_router)
 }
 
 void
-am_plan_free(struct am_plan *p)
+amr_plan_free(struct amr_plan *p)
 {
 	jv_free(p->in_reply_to);
 	free(p->v);
@@ -56,7 +56,7 @@ am_plan_free(struct am_plan *p)
 /* ---- as JSON ---- */
 
 static jv
-to_json(const struct am_plan *p)
+to_json(const struct amr_plan *p)
 {
 	jv d = am_set_str(jv_object(), "instance", p->instance), list = jv_array();
 
@@ -87,24 +87,24 @@ is_true(jv d, const char *key)
 }
 
 static void
-from_json(jv d, struct am_plan *p)
+from_json(jv d, struct amr_plan *p)
 {
 	const char *basis = am_str(d, "basis"), *what = am_str(d, "what"), *ts = am_str(d, "ts"), *s;
 	jv list = am_get(d, "targets", JV_KIND_ARRAY);
 	int n = jv_is_valid(list) ? jv_array_length(jv_copy(list)) : 0;
 
 	s = am_str(d, "digest");
-	am_plan_init(p, am_str(d, "instance"), am_str(d, "req_id"), s != NULL ? s : "", AM_TASK);
+	amr_plan_init(p, am_str(d, "instance"), am_str(d, "req_id"), s != NULL ? s : "", AM_TASK);
 	snprintf(p->ts, sizeof p->ts, "%s", ts != NULL ? ts : "");
 	for (size_t i = 0; i < sizeof whats / sizeof whats[0]; i++)
 		if (what != NULL && strcmp(what, whats[i]) == 0)
-			p->what = (enum am_what)i;
+			p->what = (enum amr_what)i;
 	if (basis != NULL)
 		p->basis = strcmp(basis, "edge") == 0 ? "edge" : "reply_window";
 	p->in_reply_to = jv_object_get(jv_copy(d), jv_string("in_reply_to"));
 	for (int i = 0; i < n; i++) {
 		jv t = jv_array_get(jv_copy(list), i);
-		struct am_target *out = one_more(p);
+		struct amr_target *out = one_more(p);
 
 		if ((s = am_str(t, "to")) != NULL)
 			snprintf(out->to, sizeof out->to, "%s", s);
@@ -120,7 +120,7 @@ from_json(jv d, struct am_plan *p)
 /* ---- on disk ---- */
 
 static int
-open_file(struct am_router *r)
+open_file(struct amr_router *r)
 {
 	if (r->intent_fd < 0)
 		r->intent_fd = am_open_beneath(r->state, NAME, O_RDWR | O_CREAT, 0600);
@@ -128,7 +128,7 @@ open_file(struct am_router *r)
 }
 
 static int
-overwrite(struct am_router *r, const char *text, size_t len)
+overwrite(struct amr_router *r, const char *text, size_t len)
 {
 	if (open_file(r) < 0 || pwrite(r->intent_fd, text, len, 0) != (ssize_t)len)
 		return -1;
@@ -140,7 +140,7 @@ overwrite(struct am_router *r, const char *text, size_t len)
  * empty. Otherwise it holds what must not be lost, and is replaced whole.
  */
 static int
-save(struct am_router *r)
+save(struct amr_router *r)
 {
 	char sum[65], *json;
 	size_t len;
@@ -154,7 +154,7 @@ save(struct am_router *r)
 		return 0;
 	}
 	json = am_json_text(r->intents, AM_SORTED, &len);
-	am_digest(json, len, sum);
+	amr_digest(json, len, sum);
 	text = jv_string_fmt("%s\n%s\n", sum, json);
 	free(json);
 	len = (size_t)jv_string_length_bytes(jv_copy(text));
@@ -173,7 +173,7 @@ save(struct am_router *r)
 }
 
 void
-am_intents_load(struct am_router *r)
+amr_intents_load(struct amr_router *r)
 {
 	char sum[65], *json;
 	size_t len = 0;
@@ -187,7 +187,7 @@ am_intents_load(struct am_router *r)
 	text[64] = '\0';
 	if (json[strlen(json) - 1] == '\n')
 		json[strlen(json) - 1] = '\0';
-	am_digest(json, strlen(json), sum);
+	amr_digest(json, strlen(json), sum);
 	if (strcmp(sum, text) == 0) {
 		jv v = am_json_parse(json, strlen(json));
 
@@ -200,7 +200,7 @@ am_intents_load(struct am_router *r)
 	}
 	r->intents_saved = jv_array_length(jv_copy(r->intents));
 	if (r->intents_saved > 0)
-		am_log(AM_INFO, "", "%d requests were in hand when the last run ended", r->intents_saved);
+		amr_log(AM_INFO, "", "%d requests were in hand when the last run ended", r->intents_saved);
 out:
 	free(text);
 }
@@ -219,7 +219,7 @@ same(jv d, const char *instance, const char *req_id, int decision)
 }
 
 static void
-forget(struct am_router *r, const char *instance, const char *req_id, int decision)
+forget(struct amr_router *r, const char *instance, const char *req_id, int decision)
 {
 	int n = jv_array_length(jv_copy(r->intents));
 	jv kept = jv_array();
@@ -237,7 +237,7 @@ forget(struct am_router *r, const char *instance, const char *req_id, int decisi
 }
 
 int
-am_intent_begin(struct am_router *r, const struct am_plan *p)
+amr_intent_begin(struct amr_router *r, const struct amr_plan *p)
 {
 	forget(r, p->instance, p->req_id, p->what >= AM_RELEASE);
 	r->intents = jv_array_append(r->intents, to_json(p));
@@ -248,15 +248,15 @@ am_intent_begin(struct am_router *r, const struct am_plan *p)
 }
 
 void
-am_intent_end(struct am_router *r, const struct am_plan *p)
+amr_intent_end(struct amr_router *r, const struct amr_plan *p)
 {
 	forget(r, p->instance, p->req_id, p->what >= AM_RELEASE);
 	if (save(r) != 0)
-		am_log(AM_WARNING, "", "%s: %s", NAME, strerror(errno));
+		amr_log(AM_WARNING, "", "%s: %s", NAME, strerror(errno));
 }
 
 int
-am_intent_find(const struct am_router *r, const char *instance, const char *req_id, int decision, struct am_plan *p)
+amr_intent_find(const struct amr_router *r, const char *instance, const char *req_id, int decision, struct amr_plan *p)
 {
 	int n = jv_array_length(jv_copy(r->intents)), found = 0;
 
@@ -271,7 +271,7 @@ am_intent_find(const struct am_router *r, const char *instance, const char *req_
 }
 
 jv
-am_intents_of(const struct am_router *r, const char *instance)
+amr_intents_of(const struct amr_router *r, const char *instance)
 {
 	int n = jv_array_length(jv_copy(r->intents));
 	jv ids = jv_array();
@@ -287,7 +287,7 @@ am_intents_of(const struct am_router *r, const char *instance)
 }
 
 void
-am_intents_drop(struct am_router *r, const char *instance)
+amr_intents_drop(struct amr_router *r, const char *instance)
 {
 	forget(r, instance, NULL, 0);
 	forget(r, instance, NULL, 1);

@@ -12,38 +12,38 @@
 
 #include "router/router.h"
 
-struct am_target {
+struct amr_target {
 	char to[AM_REQ_ID_MAX + 1];
 	int peer;
 	int from_router;	/* a notice to the sender about what became of it */
 	char nid[AM_NOTICE_ID + 1];
-	int placed;		/* an enum am_placed, once tried */
+	int placed;		/* an enum amr_placed, once tried */
 };
 
-enum am_what { AM_TASK, AM_MAIL, AM_REPLY, AM_RELEASE, AM_DENY };
+enum amr_what { AM_TASK, AM_MAIL, AM_REPLY, AM_RELEASE, AM_DENY };
 
-struct am_plan {
+struct amr_plan {
 	char instance[AM_REQ_ID_MAX + 1], req_id[AM_REQ_ID_MAX + 1], digest[65], ts[21];
-	enum am_what what;
+	enum amr_what what;
 	const char *basis;	/* "edge" or "reply_window"; NULL: no reply on the peer lane */
 	jv in_reply_to;		/* a string, or null */
-	struct am_target *v;
+	struct amr_target *v;
 	size_t n;
 };
 
-void am_plan_init(struct am_plan *p, const char *instance, const char *req_id, const char *digest, enum am_what what);
-void am_plan_add(struct am_plan *p, const char *to, int peer, int from_router);	/* with a new id */
-void am_plan_free(struct am_plan *p);
+void amr_plan_init(struct amr_plan *p, const char *instance, const char *req_id, const char *digest, enum amr_what what);
+void amr_plan_add(struct amr_plan *p, const char *to, int peer, int from_router);	/* with a new id */
+void amr_plan_free(struct amr_plan *p);
 
-void am_intents_load(struct am_router *r);
+void amr_intents_load(struct amr_router *r);
 /* -1 with errno: nothing may be placed. */
-int am_intent_begin(struct am_router *r, const struct am_plan *p);
-void am_intent_end(struct am_router *r, const struct am_plan *p);
-/* 1 and a plan (for am_plan_free) when one of this kind is open; decision: of an operator. */
-int am_intent_find(const struct am_router *r, const char *instance, const char *req_id, int decision, struct am_plan *p);
+int amr_intent_begin(struct amr_router *r, const struct amr_plan *p);
+void amr_intent_end(struct amr_router *r, const struct amr_plan *p);
+/* 1 and a plan (for amr_plan_free) when one of this kind is open; decision: of an operator. */
+int amr_intent_find(const struct amr_router *r, const char *instance, const char *req_id, int decision, struct amr_plan *p);
 /* Owns: the ids of an instance's open requests, an array. */
-jv am_intents_of(const struct am_router *r, const char *instance);
+jv amr_intents_of(const struct amr_router *r, const char *instance);
 /* Forgets all of one instance's. */
-void am_intents_drop(struct am_router *r, const char *instance);
+void amr_intents_drop(struct amr_router *r, const char *instance);
 
 #endif

@@ -28,7 +28,7 @@ make_path(const char *path)
 }
 
 int
-am_lock(struct am_router *r, const char *state_dir, char *why, size_t size)
+amr_lock(struct amr_router *r, const char *state_dir, char *why, size_t size)
 {
 	char text[64] = "", pid[32];
 	ssize_t n;
@@ -58,7 +58,7 @@ am_lock(struct am_router *r, const char *state_dir, char *why, size_t size)
 }
 
 void
-am_unlock(struct am_router *r)
+amr_unlock(struct amr_router *r)
 {
 	if (ftruncate(r->lock, 0) == 0)
 		close(r->lock);

@@ -10,9 +10,9 @@
  * Makes the state directory where it is missing, opens it and takes the lock:
  * 0; 1 when another process holds it; -1 with errno. why gets one line.
  */
-int am_lock(struct am_router *r, const char *state_dir, char *why, size_t size);
+int amr_lock(struct amr_router *r, const char *state_dir, char *why, size_t size);
 
 /* At a good end: the next holder need not look for what was left half done. */
-void am_unlock(struct am_router *r);
+void amr_unlock(struct amr_router *r);
 
 #endif

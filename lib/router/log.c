@@ -4,10 +4,10 @@
 
 #include "router/log.h"
 
-enum am_level am_log_threshold = AM_INFO;
+enum amr_level amr_log_threshold = AM_INFO;
 
 void
-am_log(enum am_level level, const char *logger, const char *fmt, ...)
+amr_log(enum amr_level level, const char *logger, const char *fmt, ...)
 {
 	static const char *const names[] = { "DEBUG", "INFO", "WARNING", "ERROR" };
 	char when[32], text[4096];
@@ -15,7 +15,7 @@ am_log(enum am_level level, const char *logger, const char *fmt, ...)
 	struct tm tm;
 	va_list ap;
 
-	if (level < am_log_threshold)
+	if (level < amr_log_threshold)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);

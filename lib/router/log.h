@@ -7,11 +7,11 @@
 #ifndef AM_ROUTER_LOG_H
 #define AM_ROUTER_LOG_H
 
-enum am_level { AM_DEBUG, AM_INFO, AM_WARNING, AM_ERROR };
+enum amr_level { AM_DEBUG, AM_INFO, AM_WARNING, AM_ERROR };
 
-extern enum am_level am_log_threshold;		/* AM_INFO unless set */
+extern enum amr_level amr_log_threshold;		/* AM_INFO unless set */
 
 /* logger is "" for the main one, or ".outbound", ".outcomes", ".firstsight", ".exposure", ".reset". */
-void am_log(enum am_level level, const char *logger, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void amr_log(enum amr_level level, const char *logger, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -69,7 +69,7 @@ tell_service_manager(const char *state)
 		to.sun_path[0] = '\0';
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path) + (path[0] == '/'));
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, len) < 0)
-		am_log(AM_WARNING, "", "NOTIFY_SOCKET: %s", strerror(errno));
+		amr_log(AM_WARNING, "", "NOTIFY_SOCKET: %s", strerror(errno));
 	close(fd);
 }
 
@@ -85,7 +85,7 @@ now(void)
 /* ---- the configuration ---- */
 
 static jv
-admitted_names(const struct am_conf *c)
+admitted_names(const struct amr_conf *c)
 {
 	jv names = jv_array();
 
@@ -95,42 +95,42 @@ admitted_names(const struct am_conf *c)
 }
 
 static void
-tell_changes(const struct am_conf *old, const struct am_conf *new)
+tell_changes(const struct amr_conf *old, const struct amr_conf *new)
 {
 	int n = jv_array_length(jv_copy(new->report));
 
 	for (size_t i = 0; i < new->n; i++)
-		if (am_conf_find(old, new->members[i].name) < 0)
-			am_log(AM_INFO, "", "instance added: %s", new->members[i].name);
+		if (amr_conf_find(old, new->members[i].name) < 0)
+			amr_log(AM_INFO, "", "instance added: %s", new->members[i].name);
 	for (size_t i = 0; i < old->n; i++)
-		if (am_conf_find(new, old->members[i].name) < 0)
-			am_log(AM_INFO, "", "instance removed: %s", old->members[i].name);
+		if (amr_conf_find(new, old->members[i].name) < 0)
+			amr_log(AM_INFO, "", "instance removed: %s", old->members[i].name);
 	if (jv_equal(jv_copy(old->report), jv_copy(new->report)))
 		return;
-	am_log(AM_WARNING, "", n > 0 ? "discovery:" : "discovery: clean");
+	amr_log(AM_WARNING, "", n > 0 ? "discovery:" : "discovery: clean");
 	for (int i = 0; i < n; i++) {
 		jv line = jv_array_get(jv_copy(new->report), i);
 
-		am_log(AM_WARNING, "", "%s", jv_string_value(line));
+		amr_log(AM_WARNING, "", "%s", jv_string_value(line));
 		jv_free(line);
 	}
 }
 
 static void
-reload_config(struct am_router *r)
+reload_config(struct amr_router *r)
 {
 	static char told[512];
 	char why[512] = "";
-	struct am_conf *new = am_conf_load(r->config_path, r->conf, why, sizeof why);
+	struct amr_conf *new = amr_conf_load(r->config_path, r->conf, why, sizeof why);
 
 	if (new != NULL && new != r->conf && strcmp(new->state_dir, r->conf->state_dir) != 0) {
 		snprintf(why, sizeof why, "state_dir: changed; that takes a restart");
-		am_conf_free(new);
+		amr_conf_free(new);
 		new = NULL;
 	}
 	if (new == NULL) {
 		if (strcmp(told, why) != 0)
-			am_log(AM_ERROR, "", "config error: %s; the last good configuration stays", why);
+			amr_log(AM_ERROR, "", "config error: %s; the last good configuration stays", why);
 		strlcpy(told, why, sizeof told);
 		return;
 	}
@@ -140,30 +140,30 @@ reload_config(struct am_router *r)
 	tell_changes(r->conf, new);
 	for (size_t i = 0; i < r->n; i++)
 		if (r->inst[i]->at >= 0)
-			r->inst[i]->peer_was = am_conf_has_peer(r->conf, (size_t)r->inst[i]->at);
-	am_conf_free(r->conf);
+			r->inst[i]->peer_was = amr_conf_has_peer(r->conf, (size_t)r->inst[i]->at);
+	amr_conf_free(r->conf);
 	r->conf = new;
-	am_adopt(r);
+	amr_adopt(r);
 	malloc_trim(0);
 }
 
 /* ---- one instance ---- */
 
 static void
-serve(struct am_router *r, struct am_inst *in, long budget_ms)
+serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 {
 	if (in->at < 0)
 		return;
-	am_take_turn(r, in, budget_ms, &stop);
-	if (in->outcomes_due && am_conf_has_peer(r->conf, (size_t)in->at))
-		am_take_outcomes(r, in);
+	amr_take_turn(r, in, budget_ms, &stop);
+	if (in->outcomes_due && amr_conf_has_peer(r->conf, (size_t)in->at))
+		amr_take_outcomes(r, in);
 	if (in->head < in->queue.n || in->rescan || in->outcomes_due)
-		am_line_up(r, in);
+		amr_line_up(r, in);
 }
 
 /* A drain that did nothing is no news. */
 static void
-tell_drained(const struct am_router *r, struct am_inst *in)
+tell_drained(const struct amr_router *r, struct amr_inst *in)
 {
 	char *text = NULL;
 	size_t len;
@@ -174,15 +174,15 @@ tell_drained(const struct am_router *r, struct am_inst *in)
 		any |= c != AM_BAD_NAME && c != AM_SEEN && c != AM_PEER_ERRORED && in->last[c] > 0;
 	if (!any || (fp = open_memstream(&text, &len)) == NULL)
 		return;
-	am_summary_print(fp, r, in, 1);
+	amr_summary_print(fp, r, in, 1);
 	fclose(fp);
-	am_log(AM_INFO, "", "drained %s: %s", in->name, text);
+	amr_log(AM_INFO, "", "drained %s: %s", in->name, text);
 	free(text);
 	in->told_first = 1;
 }
 
 static void
-begin_period(struct am_inst *in)
+begin_period(struct amr_inst *in)
 {
 	memset(in->last, 0, sizeof in->last);
 	jv_free(in->pass_alerts);
@@ -192,16 +192,16 @@ begin_period(struct am_inst *in)
 /* ---- the poll ---- */
 
 static void
-poll_all(struct am_router *r)
+poll_all(struct amr_router *r)
 {
 	double began = now();
 
 	jv_free(r->admitted);
 	r->admitted = admitted_names(r->conf);
 	for (size_t i = 0; i < r->n && !stop; i++) {
-		struct am_inst *in = r->inst[i];
+		struct amr_inst *in = r->inst[i];
 
-		am_watch(r, in);
+		amr_watch(r, in);
 		if (in->at < 0)
 			continue;
 		in->rescan |= in->head == in->queue.n;
@@ -211,49 +211,49 @@ poll_all(struct am_router *r)
 }
 
 static void
-report(struct am_router *r)
+report(struct amr_router *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		struct am_inst *in = r->inst[i];
+		struct amr_inst *in = r->inst[i];
 
 		if (in->last[AM_INSTANCE_ERRORED] > 0 || in->last[AM_ERRORED] > 0)
 			in->last_error = time(NULL);
-		if (in->at >= 0 && am_conf_has_peer(r->conf, (size_t)in->at))
-			am_refresh_denied(r, in);
+		if (in->at >= 0 && amr_conf_has_peer(r->conf, (size_t)in->at))
+			amr_refresh_denied(r, in);
 		if (in->at >= 0)
 			tell_drained(r, in);
 	}
 	r->last_poll = time(NULL);
 	r->polls++;
-	if (am_status_write(r) != 0)
-		am_log(AM_ERROR, "", "status.json: %s", strerror(errno));
-	am_roster_publish(r);
+	if (amr_status_write(r) != 0)
+		amr_log(AM_ERROR, "", "status.json: %s", strerror(errno));
+	amr_roster_publish(r);
 	for (size_t i = 0; i < r->n; i++)
 		begin_period(r->inst[i]);
 }
 
 void
-am_once(struct am_router *r)
+amr_once(struct amr_router *r)
 {
-	am_adopt(r);
-	am_intents_load(r);
+	amr_adopt(r);
+	amr_intents_load(r);
 	for (size_t i = 0; i < r->n; i++) {
 		r->inst[i]->outcomes_due = 1;
 		serve(r, r->inst[i], 0);
 	}
-	for (struct am_inst *in; (in = am_line_next(r)) != NULL; )
+	for (struct amr_inst *in; (in = amr_line_next(r)) != NULL; )
 		serve(r, in, 0);
 	for (size_t i = 0; i < r->n; i++)
 		if (r->inst[i]->at >= 0) {
-			if (am_conf_has_peer(r->conf, (size_t)r->inst[i]->at))
-				am_refresh_denied(r, r->inst[i]);
+			if (amr_conf_has_peer(r->conf, (size_t)r->inst[i]->at))
+				amr_refresh_denied(r, r->inst[i]);
 			tell_drained(r, r->inst[i]);
 		}
 }
 
 /* Waits until the time comes, something happens, or a signal arrives. */
 static void
-wait_for(struct am_router *r, double until, const sigset_t *waiting)
+wait_for(struct amr_router *r, double until, const sigset_t *waiting)
 {
 	struct pollfd p = { .fd = r->notify, .events = POLLIN };
 	double left = r->line != NULL ? 0 : until - now();
@@ -264,15 +264,15 @@ wait_for(struct am_router *r, double until, const sigset_t *waiting)
 	t.tv_sec = (time_t)left;
 	t.tv_nsec = (long)((left - (double)t.tv_sec) * 1e9);
 	if (ppoll(&p, 1, &t, waiting) > 0)
-		am_watch_read(r);
+		amr_watch_read(r);
 }
 
 void
-am_run(struct am_router *r, double interval)
+amr_run(struct amr_router *r, double interval)
 {
 	double next = 0;
 	sigset_t waiting, ours;
-	struct am_inst *in;
+	struct amr_inst *in;
 	char number[32];
 	jv names = admitted_names(r->conf);
 	char *list = am_json_text(names, AM_COMPACT, NULL);
@@ -285,12 +285,12 @@ am_run(struct am_router *r, double interval)
 	sigaddset(&ours, SIGHUP);
 	r->interval = interval;
 	r->started = time(NULL);
-	am_log(AM_INFO, "", "router starting: interval=%ss, instances=%s", am_float(interval, number), list);
+	amr_log(AM_INFO, "", "router starting: interval=%ss, instances=%s", amr_float(interval, number), list);
 	free(list);
 	jv_free(names);
-	am_adopt(r);
-	am_intents_load(r);
-	am_watch_open(r);
+	amr_adopt(r);
+	amr_intents_load(r);
+	amr_watch_open(r);
 	while (!stop) {
 		if (reload || now() >= next) {
 			reload = 0;
@@ -301,7 +301,7 @@ am_run(struct am_router *r, double interval)
 			if (r->polls == 1)
 				tell_service_manager("READY=1");
 			next = now() + interval;
-		} else if ((in = am_line_next(r)) != NULL) {
+		} else if ((in = amr_line_next(r)) != NULL) {
 			serve(r, in, TURN_MS);
 		}
 		sigprocmask(SIG_SETMASK, &ours, NULL);
@@ -310,6 +310,6 @@ am_run(struct am_router *r, double interval)
 		sigprocmask(SIG_SETMASK, &waiting, NULL);
 	}
 	tell_service_manager("STOPPING=1");
-	am_status_write(r);
-	am_log(AM_INFO, "", "router stopped");
+	amr_status_write(r);
+	amr_log(AM_INFO, "", "router stopped");
 }

@@ -8,7 +8,7 @@
 #include "router/router.h"
 
 /* Both with r->conf loaded and the lock held. Drains once; or for ever, until a signal to stop. */
-void am_once(struct am_router *r);
-void am_run(struct am_router *r, double interval);
+void amr_once(struct amr_router *r);
+void amr_run(struct amr_router *r, double interval);
 
 #endif

@@ -4,7 +4,7 @@
 #include "router/router.h"
 
 static size_t
-place_of(const struct am_router *r, const char *name, int *found)
+place_of(const struct amr_router *r, const char *name, int *found)
 {
 	size_t lo = 0, hi = r->n;
 
@@ -25,8 +25,8 @@ place_of(const struct am_router *r, const char *name, int *found)
 	return lo;
 }
 
-struct am_inst *
-am_inst_find(const struct am_router *r, const char *name)
+struct amr_inst *
+amr_inst_find(const struct amr_router *r, const char *name)
 {
 	int found;
 	size_t i = place_of(r, name, &found);
@@ -34,10 +34,10 @@ am_inst_find(const struct am_router *r, const char *name)
 	return found ? r->inst[i] : NULL;
 }
 
-static struct am_inst *
+static struct amr_inst *
 new_inst(const char *name)
 {
-	struct am_inst *in = calloc(1, sizeof *in);
+	struct amr_inst *in = calloc(1, sizeof *in);
 
 	if (in == NULL || (in->name = strdup(name)) == NULL)
 		abort();
@@ -48,7 +48,7 @@ new_inst(const char *name)
 }
 
 void
-am_adopt(struct am_router *r)
+amr_adopt(struct amr_router *r)
 {
 	int found;
 

@@ -48,7 +48,7 @@ is_directory(const char *path, int follow)
 }
 
 int
-am_mounts_print(FILE *fp, const struct am_conf *c)
+amr_mounts_print(FILE *fp, const struct amr_conf *c)
 {
 	struct mount *m = calloc(c->n + 8, sizeof *m);
 	char *verdict = NULL, *roster = NULL;

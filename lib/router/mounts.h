@@ -9,6 +9,6 @@
 #include "router/conf.h"
 
 /* Prints PATH TAB rw|ro, parents first. -1 after naming on standard error what is missing. */
-int am_mounts_print(FILE *fp, const struct am_conf *c);
+int amr_mounts_print(FILE *fp, const struct amr_conf *c);
 
 #endif

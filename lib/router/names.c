@@ -4,7 +4,7 @@
 #include "router/router.h"
 
 void
-am_names_add(struct am_names *s, const char *name, const char *more)
+amr_names_add(struct amr_names *s, const char *name, const char *more)
 {
 	size_t first = strlen(name) + 1, second = more == NULL ? 1 : strlen(more) + 1, len = first + second;
 
@@ -26,14 +26,14 @@ by_bytes(const void *a, const void *b, void *text)
 }
 
 void
-am_names_sort(struct am_names *s)
+amr_names_sort(struct amr_names *s)
 {
 	if (s->n > 0)
 		qsort_r(s->at, s->n, sizeof *s->at, by_bytes, s->text);
 }
 
 const char *
-am_names_find(const struct am_names *s, const char *name)
+amr_names_find(const struct amr_names *s, const char *name)
 {
 	size_t lo = 0, hi = s->n;
 
@@ -52,7 +52,7 @@ am_names_find(const struct am_names *s, const char *name)
 }
 
 void
-am_names_free(struct am_names *s)
+amr_names_free(struct amr_names *s)
 {
 	free(s->text);
 	free(s->at);

@@ -18,16 +18,16 @@
 #define FILE_MAX 65536
 #define ALERTS_KEPT 50
 
-const char *const am_outcome_names[AM_OUTCOMES] = {
+const char *const amr_outcome_names[AM_OUTCOMES] = {
 	"delivered", "held", "denied", "refused", "ambiguous_target", "inject_failed"
 };
 
 /* One outcome file in hand. */
 struct report {
-	struct am_router *r;
-	struct am_inst *in;
+	struct amr_router *r;
+	struct amr_inst *in;
 	char nid[AM_NOTICE_ID + 1];
-	enum am_outcome outcome;
+	enum amr_outcome outcome;
 	jv doc, ledger;
 	char now[21];
 };
@@ -35,7 +35,7 @@ struct report {
 /* ---- judging ---- */
 
 int
-am_outcome_judge(jv doc, const char *nid, enum am_outcome *outcome)
+amr_outcome_judge(jv doc, const char *nid, enum amr_outcome *outcome)
 {
 	static const char *const known[] = { "outcome", "ts", "tree", "notice_id", "detail", NULL };
 	const char *o = am_str(doc, "outcome"), *tree = am_str(doc, "tree"), *id = am_str(doc, "notice_id");
@@ -47,8 +47,8 @@ am_outcome_judge(jv doc, const char *nid, enum am_outcome *outcome)
 	jv_free(ts);
 	jv_free(detail);
 	for (int i = 0; ok && i < AM_OUTCOMES; i++)
-		if (strcmp(o, am_outcome_names[i]) == 0) {
-			*outcome = (enum am_outcome)i;
+		if (strcmp(o, amr_outcome_names[i]) == 0) {
+			*outcome = (enum amr_outcome)i;
 			return 0;
 		}
 	return -1;
@@ -67,7 +67,7 @@ is_outcome_name(const char *name, char nid[AM_NOTICE_ID + 1])
 
 /* Owns the recipient's ledger record of a peer notice; invalid when there is none. */
 static jv
-ledger_of(const struct am_router *r, const struct am_inst *in, const char *nid)
+ledger_of(const struct amr_router *r, const struct amr_inst *in, const char *nid)
 {
 	char path[128], *text;
 	const char *tree;
@@ -75,7 +75,7 @@ ledger_of(const struct am_router *r, const struct am_inst *in, const char *nid)
 	jv doc;
 
 	snprintf(path, sizeof path, "delivered/notice-%s.json", nid);
-	if ((text = am_state_read(r, in->name, path, FILE_MAX, &len)) == NULL)
+	if ((text = amr_state_read(r, in->name, path, FILE_MAX, &len)) == NULL)
 		return jv_invalid();
 	doc = am_json_parse(text, len);
 	free(text);
@@ -107,16 +107,16 @@ discard(struct report *p, const char *cause)
 	line = am_set_str(line, "notice_id", p->nid);
 	line = am_set_str(line, "cause", cause);
 	line = am_set(line, "detail", jv_null());
-	if (am_audit(p->r, p->in->name, p->now, line) != 0)
-		am_log(AM_WARNING, ".outcomes", "audit of %s: %s", p->in->name, strerror(errno));
-	am_count(p->in, AM_PEER_DISCARDED);
+	if (amr_audit(p->r, p->in->name, p->now, line) != 0)
+		amr_log(AM_WARNING, ".outcomes", "audit of %s: %s", p->in->name, strerror(errno));
+	amr_count(p->in, AM_PEER_DISCARDED);
 	return 0;
 }
 
 static void
 alert(struct report *p)
 {
-	jv a = am_set_str(jv_object(), "kind", am_outcome_names[p->outcome]);
+	jv a = am_set_str(jv_object(), "kind", amr_outcome_names[p->outcome]);
 	int n;
 
 	a = am_set_str(a, "notice_id", p->nid);
@@ -136,12 +136,12 @@ alert(struct report *p)
 static jv
 status_text(struct report *p)
 {
-	const char *name = am_outcome_names[p->outcome];
+	const char *name = amr_outcome_names[p->outcome];
 	char address[AM_ADDRESS_MAX];
 
 	return jv_string_fmt("The sandbox of the recipient reported that your message was not delivered to its session.\n"
 	    "reported outcome: %s\npeer message id: %s\nrecipient: %s\nreported at: %s\n%s\n", name, p->nid,
-	    am_conf_address_of(p->r->conf, p->in->name, address), p->now,
+	    amr_conf_address_of(p->r->conf, p->in->name, address), p->now,
 	    p->outcome == AM_REFUSED ? "By that sandbox's account the message was refused; no cause is known here." :
 	    "By that sandbox's account the message was denied by its own policy.");
 }
@@ -150,26 +150,26 @@ static void
 status_notice(struct report *p)
 {
 	const char *sender = am_str(p->ledger, "from_instance");
-	struct am_inst *to = sender == NULL ? NULL : am_inst_find(p->r, sender);
-	jv subject = jv_string_fmt("Not delivered: %s", am_outcome_names[p->outcome]), body = status_text(p), audit;
-	struct am_letter l = { .subject = subject, .body = body, .in_reply_to = p->nid, .req_id = "",
+	struct amr_inst *to = sender == NULL ? NULL : amr_inst_find(p->r, sender);
+	jv subject = jv_string_fmt("Not delivered: %s", amr_outcome_names[p->outcome]), body = status_text(p), audit;
+	struct amr_letter l = { .subject = subject, .body = body, .in_reply_to = p->nid, .req_id = "",
 	    .exposure = jv_invalid() };
-	enum am_placed placed = AM_FAILED;
+	enum amr_placed placed = AM_FAILED;
 	char address[AM_ADDRESS_MAX], id[AM_NOTICE_ID + 1];
-	struct am_inbox_mark mark;
+	struct amr_inbox_mark mark;
 
 	audit = am_set_str(jv_object(), "event", "dsn_sent");
 	audit = am_set(audit, "subject", jv_copy(subject));
-	audit = am_set_str(audit, "outcome", am_outcome_names[p->outcome]);
+	audit = am_set_str(audit, "outcome", amr_outcome_names[p->outcome]);
 	audit = am_set_str(audit, "peer_notice_id", p->nid);
-	l.audit = am_set_str(audit, "peer_recipient", am_conf_address_of(p->r->conf, p->in->name, address));
+	l.audit = am_set_str(audit, "peer_recipient", amr_conf_address_of(p->r->conf, p->in->name, address));
 	am_random_hex(id, AM_NOTICE_ID / 2);
 	if (to != NULL && to->at >= 0) {
-		mark = am_inbox_before(p->r, to);
-		placed = am_place(p->r, &l, to, 0, id, p->now);
-		am_inbox_after(p->r, to, &mark);
+		mark = amr_inbox_before(p->r, to);
+		placed = amr_place(p->r, &l, to, 0, id, p->now);
+		amr_inbox_after(p->r, to, &mark);
 	}
-	am_count(p->in, placed == AM_PLACED ? AM_DSN_SENT : AM_DSN_FAILED);
+	amr_count(p->in, placed == AM_PLACED ? AM_DSN_SENT : AM_DSN_FAILED);
 	jv_free(l.audit);
 	jv_free(subject);
 	jv_free(body);
@@ -183,7 +183,7 @@ record_of(struct report *p)
 	jv d = am_set_str(jv_object(), "tree", "peer");
 
 	d = am_set_str(d, "notice_id", p->nid);
-	d = am_set_str(d, "outcome", am_outcome_names[p->outcome]);
+	d = am_set_str(d, "outcome", amr_outcome_names[p->outcome]);
 	d = am_set(d, "outcome_ts", member_or_null(p->doc, "ts"));
 	d = am_set(d, "detail", member_or_null(p->doc, "detail"));
 	d = am_set_str(d, "recorded_ts", p->now);
@@ -196,27 +196,27 @@ record_of(struct report *p)
 static int
 consume(struct report *p)
 {
-	int dir = am_state_dir(p->r, p->in->name, "outcomes"), rc = -1, saved;
+	int dir = amr_state_dir(p->r, p->in->name, "outcomes"), rc = -1, saved;
 	char name[128];
 	struct stat st;
 	jv line;
 
 	if (dir < 0)
 		return -1;
-	snprintf(name, sizeof name, "peer-%s.%s.json", p->nid, am_outcome_names[p->outcome]);
+	snprintf(name, sizeof name, "peer-%s.%s.json", p->nid, amr_outcome_names[p->outcome]);
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		rc = discard(p, "duplicate");
-	} else if (errno == ENOENT && am_publish_json(dir, name, record_of(p), 0600) == 0) {
+	} else if (errno == ENOENT && amr_publish_json(dir, name, record_of(p), 0600) == 0) {
 		line = am_set_str(jv_object(), "event", "outcome_consumed");
 		line = am_set_str(line, "tree", "peer");
 		line = am_set_str(line, "notice_id", p->nid);
-		line = am_set_str(line, "outcome", am_outcome_names[p->outcome]);
+		line = am_set_str(line, "outcome", amr_outcome_names[p->outcome]);
 		line = am_set(line, "outcome_ts", member_or_null(p->doc, "ts"));
 		line = am_set(line, "detail", member_or_null(p->doc, "detail"));
 		line = am_set(line, "from_instance", member_or_null(p->ledger, "from_instance"));
 		line = am_set_str(line, "to_instance", p->in->name);
-		if ((rc = am_audit(p->r, p->in->name, p->now, line)) == 0) {
-			am_count(p->in, (enum am_counter)(AM_PEER_DELIVERED + (int)p->outcome));
+		if ((rc = amr_audit(p->r, p->in->name, p->now, line)) == 0) {
+			amr_count(p->in, (enum amr_counter)(AM_PEER_DELIVERED + (int)p->outcome));
 			if (p->outcome == AM_HELD || p->outcome == AM_AMBIGUOUS || p->outcome == AM_REFUSED)
 				alert(p);
 			if (p->outcome == AM_DENIED_THERE || p->outcome == AM_REFUSED)
@@ -241,14 +241,14 @@ judge(struct report *p, const char *text, size_t len)
 	p->doc = am_json_parse(text, len);
 	p->ledger = jv_invalid();
 	am_timestamp(time(NULL), p->now);
-	if (!jv_is_valid(p->doc) || am_outcome_judge(p->doc, p->nid, &p->outcome) != 0) {
+	if (!jv_is_valid(p->doc) || amr_outcome_judge(p->doc, p->nid, &p->outcome) != 0) {
 		rc = discard(p, "malformed");
 	} else {
 		p->ledger = ledger_of(p->r, p->in, p->nid);
 		if (jv_is_valid(p->ledger))
 			rc = consume(p);
 		else
-			rc = am_is_shortage(errno) ? -1 : discard(p, "unknown_notice_id");
+			rc = amr_is_shortage(errno) ? -1 : discard(p, "unknown_notice_id");
 	}
 	jv_free(p->doc);
 	jv_free(p->ledger);
@@ -257,17 +257,17 @@ judge(struct report *p, const char *text, size_t len)
 
 /* A file that must stay is told of once, as long as it is the same one. */
 static void
-left_alone(struct am_inst *in, const char *name, const char *why)
+left_alone(struct amr_inst *in, const char *name, const char *why)
 {
-	am_count(in, AM_PEER_ERRORED);
+	amr_count(in, AM_PEER_ERRORED);
 	if (strcmp(in->told_outcome, name) == 0)
 		return;
 	snprintf(in->told_outcome, sizeof in->told_outcome, "%s", name);
-	am_log(AM_WARNING, ".outcomes", "%s: outcome file %s is left alone: %s", in->name, name, why);
+	amr_log(AM_WARNING, ".outcomes", "%s: outcome file %s is left alone: %s", in->name, name, why);
 }
 
 static void
-one_file(struct am_router *r, struct am_inst *in, int dir, const char *name)
+one_file(struct amr_router *r, struct amr_inst *in, int dir, const char *name)
 {
 	struct report p = { .r = r, .in = in };
 	size_t len;
@@ -277,7 +277,7 @@ one_file(struct am_router *r, struct am_inst *in, int dir, const char *name)
 	text = am_read_regular(dir, name, FILE_MAX, &len);
 	if (text == NULL && errno == ENOENT)
 		return;
-	am_count(in, AM_PEER_SEEN);
+	amr_count(in, AM_PEER_SEEN);
 	if (text == NULL || judge(&p, text, len) != 0)
 		left_alone(in, name, strerror(errno));
 	else if (unlinkat(dir, name, 0) != 0 && errno != ENOENT)
@@ -287,11 +287,11 @@ one_file(struct am_router *r, struct am_inst *in, int dir, const char *name)
 
 /* 1 when more files wait than this pass may take. */
 static int
-one_directory(struct am_router *r, struct am_inst *in, int outbox, const char *id, int *left)
+one_directory(struct amr_router *r, struct amr_inst *in, int outbox, const char *id, int *left)
 {
 	char path[128], nid[AM_NOTICE_ID + 1];
 	int fd, listed = 0, more = 0;
-	struct am_names names = { 0 };
+	struct amr_names names = { 0 };
 	struct dirent *e;
 	DIR *d;
 
@@ -304,10 +304,10 @@ one_directory(struct am_router *r, struct am_inst *in, int outbox, const char *i
 	}
 	while ((e = readdir(d)) != NULL && listed < LISTED_MAX)
 		if (is_outcome_name(e->d_name, nid)) {
-			am_names_add(&names, e->d_name, NULL);
+			amr_names_add(&names, e->d_name, NULL);
 			listed++;
 		}
-	am_names_sort(&names);
+	amr_names_sort(&names);
 	for (size_t i = 0; i < names.n && !more; i++) {
 		if (*left == 0)
 			more = 1;
@@ -316,20 +316,20 @@ one_directory(struct am_router *r, struct am_inst *in, int outbox, const char *i
 			one_file(r, in, fd, names.text + names.at[i]);
 		}
 	}
-	am_names_free(&names);
+	amr_names_free(&names);
 	closedir(d);
 	return more;
 }
 
 void
-am_take_outcomes(struct am_router *r, struct am_inst *in)
+amr_take_outcomes(struct amr_router *r, struct amr_inst *in)
 {
 	const struct am_member *m = &r->conf->members[in->at];
-	int root = am_root(m), outbox = -1, left = FILES_MAX, n = jv_array_length(jv_copy(r->conf->outcome_ids));
+	int root = amr_root(m), outbox = -1, left = FILES_MAX, n = jv_array_length(jv_copy(r->conf->outcome_ids));
 
 	in->outcomes_due = 0;
 	if (root >= 0)
-		outbox = am_open_beneath(root, am_lane(m, 'o'), O_RDONLY | O_DIRECTORY, 0);
+		outbox = am_open_beneath(root, amr_lane(m, 'o'), O_RDONLY | O_DIRECTORY, 0);
 	for (int i = 0; i < n && outbox >= 0; i++) {
 		jv id = jv_array_get(jv_copy(r->conf->outcome_ids), i);
 
@@ -346,7 +346,7 @@ am_take_outcomes(struct am_router *r, struct am_inst *in)
 
 /* Owns the latest record of a notice; invalid when it is none that says no. */
 static jv
-latest(const struct am_router *r, const struct am_inst *in, int dir, const char *nid)
+latest(const struct amr_router *r, const struct amr_inst *in, int dir, const char *nid)
 {
 	jv best = jv_invalid(), ledger;
 	struct timespec when = { 0, 0 };
@@ -359,7 +359,7 @@ latest(const struct am_router *r, const struct am_inst *in, int dir, const char 
 		size_t len;
 		jv doc;
 
-		snprintf(name, sizeof name, "peer-%s.%s.json", nid, am_outcome_names[i]);
+		snprintf(name, sizeof name, "peer-%s.%s.json", nid, amr_outcome_names[i]);
 		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 		    (text = am_read_regular(dir, name, FILE_MAX, &len)) == NULL)
 			continue;
@@ -389,7 +389,7 @@ latest(const struct am_router *r, const struct am_inst *in, int dir, const char 
 }
 
 static jv
-denied_entry(const struct am_inst *in, const char *nid, jv record)
+denied_entry(const struct amr_inst *in, const char *nid, jv record)
 {
 	jv d = am_set_str(jv_object(), "notice_id", nid);
 
@@ -402,11 +402,11 @@ denied_entry(const struct am_inst *in, const char *nid, jv record)
 }
 
 void
-am_refresh_denied(const struct am_router *r, struct am_inst *in)
+amr_refresh_denied(const struct amr_router *r, struct amr_inst *in)
 {
 	char path[128], nid[AM_NOTICE_ID + 1];
-	struct am_version now = { 0 };
-	struct am_names ids = { 0 };
+	struct amr_version now = { 0 };
+	struct amr_names ids = { 0 };
 	struct dirent *e;
 	struct stat st;
 	int fd;
@@ -416,8 +416,8 @@ am_refresh_denied(const struct am_router *r, struct am_inst *in)
 	snprintf(path, sizeof path, "%s/outcomes", in->name);
 	fd = am_open_beneath(r->state, path, O_RDONLY | O_DIRECTORY, 0);
 	if (fd >= 0 && fstat(fd, &st) == 0)
-		now = am_version_of(&st);
-	if ((jv_is_valid(in->denied) && am_same_version(&now, &in->outcomes_version)) || (d = fd < 0 ? NULL : fdopendir(fd)) == NULL) {
+		now = amr_version_of(&st);
+	if ((jv_is_valid(in->denied) && amr_same_version(&now, &in->outcomes_version)) || (d = fd < 0 ? NULL : fdopendir(fd)) == NULL) {
 		if (fd >= 0)
 			close(fd);
 		else if (!jv_is_valid(in->denied))
@@ -432,9 +432,9 @@ am_refresh_denied(const struct am_router *r, struct am_inst *in)
 			continue;
 		memcpy(nid, e->d_name + 5, AM_NOTICE_ID);
 		nid[AM_NOTICE_ID] = '\0';
-		am_names_add(&ids, nid, NULL);
+		amr_names_add(&ids, nid, NULL);
 	}
-	am_names_sort(&ids);
+	amr_names_sort(&ids);
 	list = jv_array();
 	for (size_t i = 0; i < ids.n; i++) {
 		const char *id = ids.text + ids.at[i];
@@ -447,7 +447,7 @@ am_refresh_denied(const struct am_router *r, struct am_inst *in)
 			list = jv_array_append(list, denied_entry(in, id, record));
 		jv_free(record);
 	}
-	am_names_free(&ids);
+	amr_names_free(&ids);
 	closedir(d);
 	jv_free(in->denied);
 	in->denied = list;

@@ -8,15 +8,15 @@
 #include "router/router.h"
 
 /* One pass over an instance's outcome directories. in->outcomes_due stays set when files wait. */
-void am_take_outcomes(struct am_router *r, struct am_inst *in);
+void amr_take_outcomes(struct amr_router *r, struct amr_inst *in);
 
 /* Makes in->denied agree with what is recorded on disk. */
-void am_refresh_denied(const struct am_router *r, struct am_inst *in);
+void amr_refresh_denied(const struct amr_router *r, struct amr_inst *in);
 
-enum am_outcome { AM_DELIVERED, AM_HELD, AM_DENIED_THERE, AM_REFUSED, AM_AMBIGUOUS, AM_INJECT_FAILED, AM_OUTCOMES };
-extern const char *const am_outcome_names[AM_OUTCOMES];
+enum amr_outcome { AM_DELIVERED, AM_HELD, AM_DENIED_THERE, AM_REFUSED, AM_AMBIGUOUS, AM_INJECT_FAILED, AM_OUTCOMES };
+extern const char *const amr_outcome_names[AM_OUTCOMES];
 
 /* What an outcome file says, judged by itself: 0 and *outcome, or -1. Borrows doc. */
-int am_outcome_judge(jv doc, const char *nid, enum am_outcome *outcome);
+int amr_outcome_judge(jv doc, const char *nid, enum amr_outcome *outcome);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* A load in progress: what it has found wrong first. */
 struct load {
-	struct am_conf *c;
+	struct amr_conf *c;
 	jv doc;
 	char *why;
 	size_t size;
@@ -68,7 +68,7 @@ static int
 is_connector_id(jv v)
 {
 	return jv_get_kind(v) == JV_KIND_STRING && strchr(jv_string_value(v), '.') == NULL &&
-	    am_is_instance_name(jv_string_value(v), (size_t)jv_string_length_bytes(jv_copy(v)));
+	    amr_is_instance_name(jv_string_value(v), (size_t)jv_string_length_bytes(jv_copy(v)));
 }
 
 /* ---- reading members of the document ---- */
@@ -154,7 +154,7 @@ nested(const char *a, const char *b)
 }
 
 static struct am_member *
-add_member(struct am_conf *c, const char *name)
+add_member(struct amr_conf *c, const char *name)
 {
 	struct am_member *m;
 
@@ -176,7 +176,7 @@ one_member(struct load *l, const char *name, jv v)
 	jv list;
 	int rc = 0;
 
-	if (!am_is_instance_name(name, strlen(name)))
+	if (!amr_is_instance_name(name, strlen(name)))
 		return refuse(l, "instances: %s: not a valid instance name", am_quotes(name));
 	if (strcasecmp(name, AM_ROUTER_NAME) == 0)
 		return refuse(l, "instances: %s: the router's own name", name);
@@ -222,7 +222,7 @@ by_folded_name(const void *a, const void *b, void *members)
 static int
 index_members(struct load *l)
 {
-	struct am_conf *c = l->c;
+	struct amr_conf *c = l->c;
 
 	if (c->n > 0)
 		qsort(c->members, c->n, sizeof *c->members, by_name);
@@ -245,8 +245,8 @@ index_members(struct load *l)
 static int
 map_list(struct load *l, const char *map, const char *holder, jv names)
 {
-	struct am_conf *c = l->c;
-	long at = am_conf_find(c, holder);
+	struct amr_conf *c = l->c;
+	long at = amr_conf_find(c, holder);
 	jv list = jv_array(), kept = jv_object(), keys;
 	int n;
 
@@ -262,7 +262,7 @@ map_list(struct load *l, const char *map, const char *holder, jv names)
 		jv name = jv_array_get(jv_copy(list), i);
 		const char *s = jv_string_value(name);
 
-		if (am_conf_find(c, s) >= 0 || (strcmp(map, "peers") == 0 && strcmp(s, ALLOW_ANY) == 0))
+		if (amr_conf_find(c, s) >= 0 || (strcmp(map, "peers") == 0 && strcmp(s, ALLOW_ANY) == 0))
 			kept = jv_object_set(kept, jv_copy(name), jv_true());
 		else
 			l->inert = jv_object_set(l->inert, jv_copy(name), jv_true());
@@ -349,9 +349,9 @@ by_index(const void *a, const void *b)
 
 /* Consumes *names. Unknown names, and what a delegation list may not hold, are refused. */
 static int
-resolve(struct load *l, size_t holder, const char *key, jv *names, struct am_list *out, int *any)
+resolve(struct load *l, size_t holder, const char *key, jv *names, struct amr_list *out, int *any)
 {
-	struct am_conf *c = l->c;
+	struct amr_conf *c = l->c;
 	struct am_member *m = &c->members[holder];
 	int n = jv_array_length(jv_copy(*names)), tasks = any == NULL, rc = 0;
 
@@ -359,7 +359,7 @@ resolve(struct load *l, size_t holder, const char *key, jv *names, struct am_lis
 	for (int i = 0; i < n && rc == 0; i++) {
 		jv name = jv_array_get(jv_copy(*names), i);
 		const char *s = jv_string_value(name);
-		long at = am_conf_find(c, s);
+		long at = amr_conf_find(c, s);
 
 		if (!tasks && strcmp(s, ALLOW_ANY) == 0)
 			*any = 1;
@@ -385,7 +385,7 @@ resolve(struct load *l, size_t holder, const char *key, jv *names, struct am_lis
 static int
 resolve_all(struct load *l)
 {
-	struct am_conf *c = l->c;
+	struct amr_conf *c = l->c;
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct am_member *m = &c->members[i];
@@ -405,7 +405,7 @@ resolve_all(struct load *l)
 static int
 check_roots(struct load *l)
 {
-	struct am_conf *c = l->c;
+	struct amr_conf *c = l->c;
 
 	for (size_t i = 0; i < c->n; i++)
 		if (nested(c->members[i].root, c->state_dir))
@@ -455,7 +455,7 @@ check_outcome_ids(struct load *l)
 static int
 check_lanes_apart(struct load *l)
 {
-	struct am_conf *c = l->c;
+	struct amr_conf *c = l->c;
 	int mail = c->mail_all;
 
 	for (size_t i = 0; i < c->n; i++)
@@ -464,7 +464,7 @@ check_lanes_apart(struct load *l)
 		for (size_t k = 0; k < (c->task_all ? c->n : c->members[to].senders.n); k++) {
 			size_t from = c->task_all ? k : c->members[to].senders.v[k];
 
-			if (am_conf_may_task(c, from, to) && am_conf_may_mail(c, from, to))
+			if (amr_conf_may_task(c, from, to) && amr_conf_may_mail(c, from, to))
 				return refuse(l, "peer_senders: %s may task %s, and both exchange mail; one pair, one lane",
 				    c->members[from].name, c->members[to].name);
 		}
@@ -491,8 +491,8 @@ check_keys(struct load *l)
 static int
 discover(struct load *l)
 {
-	struct am_conf *c = l->c;
-	struct am_found found;
+	struct amr_conf *c = l->c;
+	struct amr_found found;
 	jv admitted;
 
 	if (read_path(l, l->doc, "instances_dir", "instances_dir", &c->instances_dir) != 0 ||
@@ -502,15 +502,15 @@ discover(struct load *l)
 		return refuse(l, "instances_dir and state_dir lie one in the other");
 	if (nested(c->selected_json, c->state_dir))
 		return refuse(l, "selected_json and state_dir lie one in the other");
-	am_found_gather(&found, c->instances_dir, c->state_dir, c->selected_json);
-	am_found_digest(&found, c->found_digest);
-	am_verdict_free(&l->verdict);
-	l->verdict = am_verdict_read(&found);
+	amr_found_gather(&found, c->instances_dir, c->state_dir, c->selected_json);
+	amr_found_digest(&found, c->found_digest);
+	amr_verdict_free(&l->verdict);
+	l->verdict = amr_verdict_read(&found);
 	c->verdict_missing = !l->verdict.known;
 	c->instances_unreadable = found.unreadable;
 	jv_free(l->parts);
-	l->parts = am_discover(&found, &l->verdict);
-	am_found_free(&found);
+	l->parts = amr_discover(&found, &l->verdict);
+	amr_found_free(&found);
 	admitted = am_get(l->parts, "admitted", JV_KIND_ARRAY);
 	for (int i = 0; i < jv_array_length(jv_copy(admitted)); i++) {
 		jv name = jv_array_get(jv_copy(admitted), i);
@@ -541,7 +541,7 @@ check_source(struct load *l)
 static int
 check_attachments(struct load *l)
 {
-	struct am_conf *c = l->c;
+	struct amr_conf *c = l->c;
 
 	c->file_max = 8388608;
 	c->files_max = 16;
@@ -642,7 +642,7 @@ check_maps(struct load *l)
 static void
 report(struct load *l)
 {
-	struct am_conf *c = l->c;
+	struct amr_conf *c = l->c;
 	jv lines = jv_array();
 
 	if (c->verdict_missing)
@@ -661,7 +661,7 @@ report(struct load *l)
 }
 
 int
-am_conf_read(struct am_conf *c, const char *text, size_t len, char *why, size_t size)
+amr_conf_read(struct amr_conf *c, const char *text, size_t len, char *why, size_t size)
 {
 	static int (*const steps[])(struct load *) = { check_keys, check_source, check_attachments, check_domain,
 	    check_intake, check_windows, check_instances, index_members, check_graphs, check_maps, resolve_all,
@@ -681,6 +681,6 @@ am_conf_read(struct am_conf *c, const char *text, size_t len, char *why, size_t 
 	jv_free(l.doc);
 	jv_free(l.parts);
 	jv_free(l.inert);
-	am_verdict_free(&l.verdict);
+	amr_verdict_free(&l.verdict);
 	return rc;
 }

@@ -13,14 +13,14 @@
 /* ---- recipients ---- */
 
 static jv
-add_recipients(const struct am_conf *c, jv found, jv *seen, jv draft, const char *key)
+add_recipients(const struct amr_conf *c, jv found, jv *seen, jv draft, const char *key)
 {
 	jv list = am_get(draft, key, JV_KIND_ARRAY);
 	int n = jv_is_valid(list) ? jv_array_length(jv_copy(list)) : 0;
 
 	for (int i = 0; i < n && jv_is_valid(found); i++) {
 		jv address = jv_array_get(jv_copy(list), i);
-		long at = am_conf_address(c, jv_string_value(address), (size_t)jv_string_length_bytes(jv_copy(address)));
+		long at = amr_conf_address(c, jv_string_value(address), (size_t)jv_string_length_bytes(jv_copy(address)));
 
 		jv_free(address);
 		if (at < 0) {
@@ -36,7 +36,7 @@ add_recipients(const struct am_conf *c, jv found, jv *seen, jv draft, const char
 }
 
 jv
-am_recipients(const struct am_conf *c, jv draft)
+amr_recipients(const struct amr_conf *c, jv draft)
 {
 	jv seen = jv_object(), found = add_recipients(c, jv_array(), &seen, draft, "to");
 
@@ -59,16 +59,16 @@ nth(jv list, int i)
 /* ---- answers ---- */
 
 static jv
-address_of(const struct am_router *r, const char *name)
+address_of(const struct amr_router *r, const char *name)
 {
 	char address[AM_ADDRESS_MAX];
 
-	return jv_string(am_conf_address_of(r->conf, name, address));
+	return jv_string(amr_conf_address_of(r->conf, name, address));
 }
 
 /* A refusal on the delegation lane is audited in the sender's log. */
 static void
-audit_refusal(const struct am_router *r, const struct am_inst *from, const struct am_request *q, jv names, const char *key)
+audit_refusal(const struct amr_router *r, const struct amr_inst *from, const struct amr_request *q, jv names, const char *key)
 {
 	jv line = am_set_str(jv_object(), "event", "peer_refused");
 	char ts[21];
@@ -78,19 +78,19 @@ audit_refusal(const struct am_router *r, const struct am_inst *from, const struc
 	line = am_set_str(line, "reason_code", q->answer.reason);
 	line = am_set(line, "recipients", names);
 	line = am_set_str(line, "in_reply_to", key);
-	if (am_audit(r, from->name, ts, line) != 0)
-		am_log(AM_WARNING, ".outbound", "audit of %s: %s", from->name, strerror(errno));
+	if (amr_audit(r, from->name, ts, line) != 0)
+		amr_log(AM_WARNING, ".outbound", "audit of %s: %s", from->name, strerror(errno));
 }
 
 static int
-refuse(struct am_request *q, const char *reason, const char *detail)
+refuse(struct amr_request *q, const char *reason, const char *detail)
 {
-	am_refuse(q, "rejected", reason, detail);
+	amr_refuse(q, "rejected", reason, detail);
 	return 0;
 }
 
 void
-am_answer_placed(const struct am_router *r, struct am_request *q, const struct am_plan *p)
+amr_answer_placed(const struct amr_router *r, struct amr_request *q, const struct amr_plan *p)
 {
 	jv reached = jv_array(), missed = jv_string("not delivered:");
 	size_t placed = 0, wanted = 0;
@@ -98,7 +98,7 @@ am_answer_placed(const struct am_router *r, struct am_request *q, const struct a
 	int peer = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct am_target *t = &p->v[i];
+		const struct amr_target *t = &p->v[i];
 
 		if (t->from_router)
 			continue;
@@ -139,10 +139,10 @@ am_answer_placed(const struct am_router *r, struct am_request *q, const struct a
 /* ---- a new message ---- */
 
 static int
-cold(const struct am_router *r, const struct am_inst *from, struct am_request *q, struct am_plan *p)
+cold(const struct amr_router *r, const struct amr_inst *from, struct amr_request *q, struct amr_plan *p)
 {
-	const struct am_conf *c = r->conf;
-	jv to = am_recipients(c, q->draft), cc = am_get(q->draft, "cc", JV_KIND_ARRAY), names;
+	const struct amr_conf *c = r->conf;
+	jv to = amr_recipients(c, q->draft), cc = am_get(q->draft, "cc", JV_KIND_ARRAY), names;
 	int n, self = 0, edge = 0, mail = 1, copied = jv_is_valid(cc) && jv_array_length(jv_copy(cc)) > 0, rc = 0;
 
 	jv_free(cc);
@@ -153,8 +153,8 @@ cold(const struct am_router *r, const struct am_inst *from, struct am_request *q
 		size_t at = nth(to, i);
 
 		self |= at == (size_t)from->at;
-		edge |= am_conf_may_task(c, (size_t)from->at, at);
-		mail &= am_conf_may_mail(c, (size_t)from->at, at);
+		edge |= amr_conf_may_task(c, (size_t)from->at, at);
+		mail &= amr_conf_may_mail(c, (size_t)from->at, at);
 	}
 	if (n == 0) {
 		refuse(q, "malformed_request", "no recipient");
@@ -167,12 +167,12 @@ cold(const struct am_router *r, const struct am_inst *from, struct am_request *q
 			names = jv_array_append(names, jv_string(c->members[nth(to, i)].name));
 		audit_refusal(r, from, q, names, NULL);
 	} else if (!edge && !mail) {
-		am_refuse(q, "queued_for_human", "recipient_not_allowlisted", NULL);
+		amr_refuse(q, "queued_for_human", "recipient_not_allowlisted", NULL);
 		q->answer.hold = 1;
 	} else {
-		am_plan_init(p, from->name, q->id, q->digest, edge ? AM_TASK : AM_MAIL);
+		amr_plan_init(p, from->name, q->id, q->digest, edge ? AM_TASK : AM_MAIL);
 		for (int i = 0; i < n; i++)
-			am_plan_add(p, c->members[nth(to, i)].name, edge, 0);
+			amr_plan_add(p, c->members[nth(to, i)].name, edge, 0);
 		rc = 1;
 	}
 	jv_free(to);
@@ -192,7 +192,7 @@ is_key(const char *s, size_t len)
 
 /* Owns the ledger record of what is replied to; invalid when there is none. errno is 0 then, or a shortage. */
 static jv
-ledger(const struct am_router *r, const char *replier, jv key)
+ledger(const struct amr_router *r, const char *replier, jv key)
 {
 	char path[KEY_MAX + 64], *text;
 	size_t len;
@@ -202,8 +202,8 @@ ledger(const struct am_router *r, const char *replier, jv key)
 	if (!is_key(jv_string_value(key), (size_t)jv_string_length_bytes(jv_copy(key))))
 		return jv_invalid();
 	snprintf(path, sizeof path, "delivered/notice-%s.json", jv_string_value(key));
-	if ((text = am_state_read(r, replier, path, LEDGER_MAX, &len)) == NULL) {
-		if (!am_is_shortage(errno))
+	if ((text = amr_state_read(r, replier, path, LEDGER_MAX, &len)) == NULL) {
+		if (!amr_is_shortage(errno))
 			errno = 0;
 		return jv_invalid();
 	}
@@ -215,7 +215,7 @@ ledger(const struct am_router *r, const char *replier, jv key)
 
 /* The text of the log only: how many recipients the agent named in vain. */
 static void
-tell_discarded(const struct am_router *r, const struct am_inst *from, const struct am_request *q, const char *bound)
+tell_discarded(const struct amr_router *r, const struct amr_inst *from, const struct amr_request *q, const char *bound)
 {
 	static const char *const keys[] = { "to", "cc" };
 	int others = 0;
@@ -233,19 +233,19 @@ tell_discarded(const struct am_router *r, const struct am_inst *from, const stru
 		}
 		jv_free(list);
 	}
-	am_log(others > 0 ? AM_WARNING : AM_DEBUG, ".outbound", "reply %s of %s: bound to its sender, %d other recipients discarded",
+	amr_log(others > 0 ? AM_WARNING : AM_DEBUG, ".outbound", "reply %s of %s: bound to its sender, %d other recipients discarded",
 	    q->id, from->name, others);
 }
 
 static int
-reply(const struct am_router *r, const struct am_inst *from, struct am_request *q, jv key, struct am_plan *p)
+reply(const struct amr_router *r, const struct amr_inst *from, struct amr_request *q, jv key, struct amr_plan *p)
 {
-	const struct am_conf *c = r->conf;
+	const struct amr_conf *c = r->conf;
 	jv record = ledger(r, from->name, key);
 	int shortage = errno;
 	const char *sender = am_str(record, "from_instance"), *tree = am_str(record, "tree"), *ts = am_str(record, "ts");
 	int peer = tree != NULL && strcmp(tree, "peer") == 0, edge, rc = 0;
-	long to = sender == NULL ? -1 : am_conf_find(c, sender);
+	long to = sender == NULL ? -1 : amr_conf_find(c, sender);
 	time_t when = ts == NULL ? -1 : am_parse_timestamp(ts);
 
 	if (shortage != 0) {
@@ -255,21 +255,21 @@ reply(const struct am_router *r, const struct am_inst *from, struct am_request *
 		refuse(q, "unresolved_reply", "the key names no message that was delivered here");
 	} else if (strcmp(sender, from->name) == 0) {
 		refuse(q, "self_send", "the message replied to is one's own");
-	} else if (to < 0 || (peer && !am_conf_has_peer(c, (size_t)to))) {
+	} else if (to < 0 || (peer && !amr_conf_has_peer(c, (size_t)to))) {
 		refuse(q, "unresolved_reply", "the sender of that message is no longer there");
 	} else {
-		edge = am_conf_may_task(c, (size_t)from->at, (size_t)to);
+		edge = amr_conf_may_task(c, (size_t)from->at, (size_t)to);
 		if (peer && !edge && (when < 0 || time(NULL) - when > c->reply_window)) {
 			refuse(q, "peer_reply_window_expired", "the time to reply to that task is over");
 			audit_refusal(r, from, q, JV_ARRAY(jv_string(sender)), jv_string_value(key));
 		} else {
-			am_plan_init(p, from->name, q->id, q->digest, AM_REPLY);
+			amr_plan_init(p, from->name, q->id, q->digest, AM_REPLY);
 			p->basis = !peer ? NULL : edge ? "edge" : "reply_window";
 			jv_free(p->in_reply_to);
 			p->in_reply_to = am_get(record, "message_id", JV_KIND_STRING);
 			if (!jv_is_valid(p->in_reply_to))
 				p->in_reply_to = jv_copy(key);
-			am_plan_add(p, sender, peer, 0);
+			amr_plan_add(p, sender, peer, 0);
 			tell_discarded(r, from, q, sender);
 			rc = 1;
 		}
@@ -279,9 +279,9 @@ reply(const struct am_router *r, const struct am_inst *from, struct am_request *
 }
 
 int
-am_decide(const struct am_router *r, const struct am_inst *from, struct am_request *q, struct am_plan *p)
+amr_decide(const struct amr_router *r, const struct amr_inst *from, struct amr_request *q, struct amr_plan *p)
 {
-	jv key = am_request_key(q);
+	jv key = amr_request_key(q);
 	int rc = jv_is_valid(key) ? reply(r, from, q, key, p) : cold(r, from, q, p);
 
 	jv_free(key);

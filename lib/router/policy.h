@@ -8,15 +8,15 @@
 #include "router/request.h"
 
 /*
- * Either makes a plan (1, for am_plan_free), or gives the answer (0), or
+ * Either makes a plan (1, for amr_plan_free), or gives the answer (0), or
  * cannot tell now (-1, errno).
  */
-int am_decide(const struct am_router *r, const struct am_inst *from, struct am_request *q, struct am_plan *p);
+int amr_decide(const struct amr_router *r, const struct amr_inst *from, struct amr_request *q, struct amr_plan *p);
 
 /* The answer that follows from what became of the plan's targets. */
-void am_answer_placed(const struct am_router *r, struct am_request *q, const struct am_plan *p);
+void amr_answer_placed(const struct amr_router *r, struct amr_request *q, const struct amr_plan *p);
 
 /* Owns: the distinct members that a request names in to and cc, as indexes; invalid when one is nobody's. */
-jv am_recipients(const struct am_conf *c, jv draft);
+jv amr_recipients(const struct amr_conf *c, jv draft);
 
 #endif

@@ -6,7 +6,7 @@
 #include "router/request.h"
 
 int
-am_is_request_name(const char *name, char out[AM_REQ_ID_MAX + 1])
+amr_is_request_name(const char *name, char out[AM_REQ_ID_MAX + 1])
 {
 	size_t len = strlen(name), n;
 
@@ -27,7 +27,7 @@ am_is_request_name(const char *name, char out[AM_REQ_ID_MAX + 1])
 }
 
 void
-am_request_init(struct am_request *q, const char *id)
+amr_request_init(struct amr_request *q, const char *id)
 {
 	memset(q, 0, sizeof *q);
 	snprintf(q->id, sizeof q->id, "%s", id);
@@ -37,7 +37,7 @@ am_request_init(struct am_request *q, const char *id)
 }
 
 void
-am_request_free(struct am_request *q)
+amr_request_free(struct amr_request *q)
 {
 	for (size_t i = 0; i < q->n_blobs; i++) {
 		free(q->blobs[i].bytes);
@@ -55,7 +55,7 @@ am_request_free(struct am_request *q)
 }
 
 void
-am_refuse(struct am_request *q, const char *outcome, const char *reason, const char *detail)
+amr_refuse(struct amr_request *q, const char *outcome, const char *reason, const char *detail)
 {
 	q->answer.outcome = outcome;
 	q->answer.reason = reason;
@@ -64,14 +64,14 @@ am_refuse(struct am_request *q, const char *outcome, const char *reason, const c
 }
 
 static int
-malformed(struct am_request *q, const char *detail)
+malformed(struct amr_request *q, const char *detail)
 {
-	am_refuse(q, "rejected", "malformed_request", detail);
+	amr_refuse(q, "rejected", "malformed_request", detail);
 	return -1;
 }
 
 static int
-shape(struct am_request *q)
+shape(struct amr_request *q)
 {
 	static const char *const known[] = { "contract_version", "req_id", "agent_id", "ts", "in_reply_to", "draft", NULL };
 	const char *version = am_str(q->doc, "contract_version");
@@ -83,7 +83,7 @@ shape(struct am_request *q)
 	if (am_unknown_key(q->doc, known) != NULL)
 		return malformed(q, "a member that a request does not have");
 	if (version == NULL || strcmp(version, "2") != 0) {
-		am_refuse(q, "rejected", "unsupported_contract_version", "contract_version is not \"2\"");
+		amr_refuse(q, "rejected", "unsupported_contract_version", "contract_version is not \"2\"");
 		return -1;
 	}
 	problems = am_doc_problems("submit-request", q->doc);
@@ -97,13 +97,13 @@ shape(struct am_request *q)
 }
 
 int
-am_request_judge(struct am_request *q, char *bytes, size_t len, const char *instance)
+amr_request_judge(struct amr_request *q, char *bytes, size_t len, const char *instance)
 {
 	const char *s;
 
 	q->bytes = bytes;
 	q->len = len;
-	am_digest(bytes, len, q->digest);
+	amr_digest(bytes, len, q->digest);
 	q->doc = am_json_parse(bytes, len);
 	if (!jv_is_valid(q->doc)) {
 		const char *why = am_json_why(q->doc);
@@ -115,12 +115,12 @@ am_request_judge(struct am_request *q, char *bytes, size_t len, const char *inst
 		return -1;
 	s = am_str(q->doc, "req_id");
 	if (s == NULL || strcmp(s, q->id) != 0) {
-		am_refuse(q, "rejected", "req_id_mismatch", "req_id is not the id of the file's name");
+		amr_refuse(q, "rejected", "req_id_mismatch", "req_id is not the id of the file's name");
 		return -1;
 	}
 	s = am_str(q->doc, "agent_id");
 	if (am_has(q->doc, "agent_id") && (s == NULL || strcmp(s, instance) != 0)) {
-		am_refuse(q, "rejected", "agent_id_mismatch", "agent_id is not the sender");
+		amr_refuse(q, "rejected", "agent_id_mismatch", "agent_id is not the sender");
 		return -1;
 	}
 	q->draft = am_get(q->doc, "draft", JV_KIND_OBJECT);
@@ -128,7 +128,7 @@ am_request_judge(struct am_request *q, char *bytes, size_t len, const char *inst
 }
 
 jv
-am_request_key(const struct am_request *q)
+amr_request_key(const struct amr_request *q)
 {
 	jv key = am_get(q->doc, "in_reply_to", JV_KIND_STRING);
 

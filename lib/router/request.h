@@ -13,39 +13,39 @@ struct am_answer {
 	int hold;			/* keep a copy for the operator */
 };
 
-struct am_request {
+struct amr_request {
 	char id[AM_REQ_ID_MAX + 1];
 	char *bytes;			/* NULL: could not be read */
 	size_t len;
 	char digest[65];		/* "" when the bytes are not there */
 	jv doc, draft;
-	struct am_blob *blobs;
+	struct amr_blob *blobs;
 	size_t n_blobs;
 	struct am_answer answer;
 };
 
-void am_request_init(struct am_request *q, const char *id);
-void am_request_free(struct am_request *q);
+void amr_request_init(struct amr_request *q, const char *id);
+void amr_request_free(struct amr_request *q);
 
 /* Gives the answer; detail NULL for none. */
-void am_refuse(struct am_request *q, const char *outcome, const char *reason, const char *detail);
+void amr_refuse(struct amr_request *q, const char *outcome, const char *reason, const char *detail);
 
 /*
  * Takes the bytes (from malloc, ended by a NUL) and judges all that needs no
  * other file: 0, or -1 with the answer given.
  */
-int am_request_judge(struct am_request *q, char *bytes, size_t len, const char *instance);
+int amr_request_judge(struct amr_request *q, char *bytes, size_t len, const char *instance);
 
 /*
  * Reads the sidecar directory below outbox: 0, -1 with the answer given, or 1
- * when it cannot be told now (am_is_shortage).
+ * when it cannot be told now (amr_is_shortage).
  */
-int am_request_attach(struct am_request *q, int outbox, const struct am_conf *c);
+int amr_request_attach(struct amr_request *q, int outbox, const struct amr_conf *c);
 
 /* What it replies to; NULL for a cold send. Valid while the request lives. */
-jv am_request_key(const struct am_request *q);	/* owns a string; invalid: none */
+jv amr_request_key(const struct amr_request *q);	/* owns a string; invalid: none */
 
 /* 1 when the name is a request's; the id (without "req-" and ".json") in out. */
-int am_is_request_name(const char *name, char out[AM_REQ_ID_MAX + 1]);
+int amr_is_request_name(const char *name, char out[AM_REQ_ID_MAX + 1]);
 
 #endif

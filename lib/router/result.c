@@ -15,7 +15,7 @@
 #define REMOVE_ENTRIES 4096
 
 jv
-am_result(const struct am_request *q)
+amr_result(const struct amr_request *q)
 {
 	jv d = am_set_str(jv_object(), "contract_version", "2");
 	char ts[21];
@@ -62,7 +62,7 @@ remove_below(int at, const char *name, int depth, int *left)
 }
 
 void
-am_remove_tree(int at, const char *name)
+amr_remove_tree(int at, const char *name)
 {
 	int left = REMOVE_ENTRIES;
 
@@ -77,61 +77,61 @@ am_remove_tree(int at, const char *name)
 /* ---- the outbox ---- */
 
 static void
-publish(struct am_turn *t, const char *id, jv result)
+publish(struct amr_turn *t, const char *id, jv result)
 {
-	int dir = am_dir(t->outbox, "results");
+	int dir = amr_dir(t->outbox, "results");
 	char name[AM_REQ_ID_MAX + 8];
 
 	snprintf(name, sizeof name, "%s.json", id);
-	if (dir < 0 || am_publish_json(dir, name, jv_copy(result), 0600) != 0)
-		am_log(AM_WARNING, ".outbound", "result %s of %s cannot be published: %s", id, t->in->name, strerror(errno));
+	if (dir < 0 || amr_publish_json(dir, name, jv_copy(result), 0600) != 0)
+		amr_log(AM_WARNING, ".outbound", "result %s of %s cannot be published: %s", id, t->in->name, strerror(errno));
 	jv_free(result);
 	if (dir >= 0)
 		close(dir);
 }
 
 static void
-archive(struct am_turn *t, const char *id)
+archive(struct amr_turn *t, const char *id)
 {
-	int dir = am_dir(t->outbox, "processed");
+	int dir = amr_dir(t->outbox, "processed");
 	char name[AM_REQ_ID_MAX + 32];
 
 	snprintf(name, sizeof name, "req-%s.json", id);
 	if ((dir < 0 || renameat(t->outbox, name, dir, name) != 0) && errno != ENOENT) {
-		am_log(AM_WARNING, ".outbound", "request %s of %s cannot be archived, removed: %s", id, t->in->name,
+		amr_log(AM_WARNING, ".outbound", "request %s of %s cannot be archived, removed: %s", id, t->in->name,
 		    strerror(errno));
 		if (unlinkat(t->outbox, name, 0) != 0 && errno != ENOENT)
-			am_log(AM_WARNING, ".outbound", "request %s of %s cannot be removed: %s", id, t->in->name,
+			amr_log(AM_WARNING, ".outbound", "request %s of %s cannot be removed: %s", id, t->in->name,
 			    strerror(errno));
 	}
 	if (dir >= 0)
 		close(dir);
 	snprintf(name, sizeof name, "req-%s.attachments", id);
-	am_remove_tree(t->outbox, name);
+	amr_remove_tree(t->outbox, name);
 }
 
 void
-am_answer(struct am_turn *t, const char *id, jv result)
+am_answer(struct amr_turn *t, const char *id, jv result)
 {
 	publish(t, id, result);
 	archive(t, id);
 }
 
 int
-am_record(struct am_turn *t, const struct am_request *q, jv result)
+am_record(struct amr_turn *t, const struct amr_request *q, jv result)
 {
 	char name[AM_REQ_ID_MAX + 8];
 	jv envelope = am_set_str(jv_object(), "digest", q->digest[0] != '\0' ? q->digest : NULL);
 
 	envelope = am_set(envelope, "result", jv_copy(result));
 	snprintf(name, sizeof name, "%s.json", q->id);
-	return am_state_publish(t->r, t->in->name, "results", name, envelope);
+	return amr_state_publish(t->r, t->in->name, "results", name, envelope);
 }
 
 int
-am_conclude(struct am_turn *t, struct am_request *q)
+amr_conclude(struct amr_turn *t, struct amr_request *q)
 {
-	jv result = am_result(q);
+	jv result = amr_result(q);
 
 	if (am_record(t, q, result) != 0) {
 		jv_free(result);

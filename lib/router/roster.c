@@ -17,7 +17,7 @@ by_address(const void *a, const void *b)
 }
 
 static char *
-document(const struct am_router *r, size_t *len)
+document(const struct amr_router *r, size_t *len)
 {
 	char **addresses = calloc(r->conf->n + 1, sizeof *addresses), out[AM_ADDRESS_MAX], ts[21], number[32], *text = NULL;
 	FILE *fp = open_memstream(&text, len);
@@ -25,14 +25,14 @@ document(const struct am_router *r, size_t *len)
 	if (addresses == NULL || fp == NULL)
 		abort();
 	for (size_t i = 0; i < r->conf->n; i++)
-		if ((addresses[i] = strdup(am_conf_address_of(r->conf, r->conf->members[i].name, out))) == NULL)
+		if ((addresses[i] = strdup(amr_conf_address_of(r->conf, r->conf->members[i].name, out))) == NULL)
 			abort();
 	qsort(addresses, r->conf->n, sizeof *addresses, by_address);
 	am_timestamp(time(NULL), ts);
 	fprintf(fp, "{\n  \"contract_version\": \"2\",\n  \"router\": \"%s\",\n  \"written_at\": \"%s\",\n",
-	    am_conf_address_of(r->conf, NULL, out), ts);
+	    amr_conf_address_of(r->conf, NULL, out), ts);
 	if (r->interval > 0)
-		fprintf(fp, "  \"interval_s\": %s,\n", am_float(r->interval, number));
+		fprintf(fp, "  \"interval_s\": %s,\n", amr_float(r->interval, number));
 	fprintf(fp, "  \"members\": [");
 	for (size_t i = 0; i < r->conf->n; i++) {
 		fprintf(fp, "%s\n    {\n      \"address\": \"%s\",\n      \"state\": \"admitted\"\n    }", i > 0 ? "," : "", addresses[i]);
@@ -46,17 +46,17 @@ document(const struct am_router *r, size_t *len)
 }
 
 static void
-tell(struct am_router *r, enum am_level level, const char *outcome, int always)
+tell(struct amr_router *r, enum amr_level level, const char *outcome, int always)
 {
 	if (always || r->roster_told == NULL || strcmp(r->roster_told, outcome) != 0)
-		am_log(level, "", "roster %s", outcome);
+		amr_log(level, "", "roster %s", outcome);
 	free(r->roster_told);
 	if ((r->roster_told = strdup(outcome)) == NULL)
 		abort();
 }
 
 static const char *
-skip(const struct am_conf *c)
+skip(const struct amr_conf *c)
 {
 	if (c->instances_dir == NULL)
 		return "skipped: the fleet is authored, not discovered";
@@ -70,7 +70,7 @@ skip(const struct am_conf *c)
 }
 
 void
-am_roster_publish(struct am_router *r)
+amr_roster_publish(struct amr_router *r)
 {
 	const char *why = skip(r->conf), *slash;
 	char *dir, *text, outcome[256];

@@ -7,6 +7,6 @@
 #include "router/router.h"
 
 /* Publishes, or leaves the old one; tells when that changes. */
-void am_roster_publish(struct am_router *r);
+void amr_roster_publish(struct amr_router *r);
 
 #endif

@@ -19,7 +19,7 @@
 #define AM_NOTICE_ID 32			/* hexadecimal digits of 128 random bits */
 
 /* Counters of one instance: names and order in count.c (spec router, 17.2). */
-enum am_counter {
+enum amr_counter {
 	AM_FIRST_SIGHT, AM_SEEN, AM_BAD_NAME, AM_RESUMED, AM_REUSED, AM_ERRORED, AM_DRAINED,
 	AM_ACCEPTED, AM_REJECTED, AM_QUEUED, AM_QUARANTINED, AM_BY_EVENT, AM_BY_SCAN,
 	AM_RELEASED, AM_DENIED,
@@ -29,32 +29,32 @@ enum am_counter {
 	AM_INSTANCE_ERRORED,
 	AM_COUNTERS
 };
-extern const char *const am_counter_names[AM_COUNTERS];
+extern const char *const amr_counter_names[AM_COUNTERS];
 
 /* Which version of a file or directory something was made from. */
-struct am_version {
+struct amr_version {
 	dev_t dev;
 	ino_t ino;
 	off_t size;
 	struct timespec mtime, ctime;
 };
-struct am_version am_version_of(const struct stat *st);
-int am_same_version(const struct am_version *a, const struct am_version *b);
+struct amr_version amr_version_of(const struct stat *st);
+int amr_same_version(const struct amr_version *a, const struct amr_version *b);
 
 /* A sorted set of short names in one piece of memory. */
-struct am_names {
+struct amr_names {
 	char *text;		/* NUL-ended, one after the other */
 	size_t len, cap;
 	uint32_t *at;		/* where each begins */
 	size_t n, room;
 };
-void am_names_add(struct am_names *s, const char *name, const char *more);	/* more: kept beside it, or NULL */
-void am_names_sort(struct am_names *s);
-const char *am_names_find(const struct am_names *s, const char *name);	/* sorted before; what is kept beside it, or NULL */
-void am_names_free(struct am_names *s);
+void amr_names_add(struct amr_names *s, const char *name, const char *more);	/* more: kept beside it, or NULL */
+void amr_names_sort(struct amr_names *s);
+const char *amr_names_find(const struct amr_names *s, const char *name);	/* sorted before; what is kept beside it, or NULL */
+void amr_names_free(struct amr_names *s);
 
 /* One instance that was admitted at some time in this process. */
-struct am_inst {
+struct amr_inst {
 	char *name;
 	long at;		/* its index in the configuration; -1: not admitted now */
 	long last[AM_COUNTERS], total[AM_COUNTERS];
@@ -63,24 +63,24 @@ struct am_inst {
 	jv denied;		/* placed but denied; invalid until the first pass */
 	jv pass_alerts;		/* of this poll */
 
-	struct am_version marker_version;	/* first-seen.json as last read */
-	struct am_names snapshot;
+	struct amr_version marker_version;	/* first-seen.json as last read */
+	struct amr_names snapshot;
 	time_t first_seen;
 
-	struct am_version outcomes_version;	/* of its recorded outcomes, for denied */
-	struct am_version held_version;		/* of held/, for the next two */
+	struct amr_version outcomes_version;	/* of its recorded outcomes, for denied */
+	struct amr_version held_version;		/* of held/, for the next two */
 	long held;
 	time_t held_oldest;
 	int exposure_known;
-	struct am_version inbox_version;	/* of inbox/notices, for last_foreign */
+	struct amr_version inbox_version;	/* of inbox/notices, for last_foreign */
 	time_t last_foreign;			/* mail that this router did not write; 0: none */
 	time_t last_external;			/* of the ledger; 0: none */
 
-	struct am_names queue;	/* request ids that wait, next the one at head */
+	struct amr_names queue;	/* request ids that wait, next the one at head */
 	size_t head;
 	int scanned;		/* the queue was filled by a scan, not by events */
 	int rescan, outcomes_due, waiting;	/* waiting: it stands in the line of the loop */
-	struct am_inst *next;
+	struct amr_inst *next;
 
 	int told_watch, told_first;
 	long bad_names_told;			/* a standing condition is logged when it changes */
@@ -90,52 +90,52 @@ struct am_inst {
 	int peer_was;				/* it had a delegation lane when last admitted */
 };
 
-struct am_router {
+struct amr_router {
 	const char *config_path;
-	struct am_conf *conf;
+	struct amr_conf *conf;
 	int state, lock;
 	double interval;	/* 0: unknown */
 	time_t started, last_poll;
 	long polls;
-	struct am_inst **inst;	/* by byte order of name; only grows */
+	struct amr_inst **inst;	/* by byte order of name; only grows */
 	size_t n;
 	jv intents;		/* array: what was decided and is perhaps not yet done */
 	int intent_fd, intents_saved;	/* how many the file holds */
 	int notify, cwd;	/* inotify; -1: none */
 	int unclean;		/* the last holder of the lock did not end well */
-	struct am_inst *line, **line_end;
+	struct amr_inst *line, **line_end;
 	jv admitted;		/* of the last poll; invalid before the first */
 	char *roster_told;	/* its last outcome, for the log */
 };
 
 /* One instance, opened for one turn. */
-struct am_turn {
-	struct am_router *r;
-	struct am_inst *in;
+struct amr_turn {
+	struct amr_router *r;
+	struct amr_inst *in;
 	const struct am_member *m;
 	int root, outbox;
 };
 
 /* count.c */
-void am_count(struct am_inst *in, enum am_counter c);
+void amr_count(struct amr_inst *in, enum amr_counter c);
 
 /* members.c */
-struct am_inst *am_inst_find(const struct am_router *r, const char *name);
-void am_adopt(struct am_router *r);	/* makes r->inst follow r->conf */
+struct amr_inst *amr_inst_find(const struct amr_router *r, const char *name);
+void amr_adopt(struct amr_router *r);	/* makes r->inst follow r->conf */
 
 /* dirs.c: -1 with errno. Directories that are missing are made. */
-int am_dir(int at, const char *path);
-int am_state_dir(const struct am_router *r, const char *instance, const char *sub);
-int am_root(const struct am_member *m);
-const char *am_lane(const struct am_member *m, char which);	/* 'i', 'o', 'p' */
-char *am_state_read(const struct am_router *r, const char *instance, const char *path, size_t max, size_t *len);
-int am_state_publish(const struct am_router *r, const char *instance, const char *sub, const char *name, jv doc);	/* consumes */
-int am_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consumes */
+int amr_dir(int at, const char *path);
+int amr_state_dir(const struct amr_router *r, const char *instance, const char *sub);
+int amr_root(const struct am_member *m);
+const char *amr_lane(const struct am_member *m, char which);	/* 'i', 'o', 'p' */
+char *amr_state_read(const struct amr_router *r, const char *instance, const char *path, size_t max, size_t *len);
+int amr_state_publish(const struct amr_router *r, const char *instance, const char *sub, const char *name, jv doc);	/* consumes */
+int amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consumes */
 /* 1 for an errno that says nothing about the file: descriptors, memory, a failing disk. */
-int am_is_shortage(int errnum);
-void am_digest(const char *bytes, size_t len, char hex[65]);
+int amr_is_shortage(int errnum);
+void amr_digest(const char *bytes, size_t len, char hex[65]);
 
 /* audit.c: consumes the line, which has its event. */
-int am_audit(const struct am_router *r, const char *instance, const char *ts, jv line);
+int amr_audit(const struct amr_router *r, const char *instance, const char *ts, jv line);
 
 #endif

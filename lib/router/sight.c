@@ -26,7 +26,7 @@ one_entry(int outbox, const char *name, int *hashed)
 
 	--*hashed;
 	if (bytes != NULL)
-		am_digest(bytes, len, hex);
+		amr_digest(bytes, len, hex);
 	d = am_set_str(d, "sha256", bytes != NULL ? hex : NULL);
 	d = am_set(d, "size", bytes != NULL ? jv_number((double)len) : jv_null());
 	free(bytes);
@@ -39,7 +39,7 @@ snapshot(int outbox)
 	int fd = outbox < 0 ? -1 : openat(outbox, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), hashed = HASHED_FILES;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	char id[AM_REQ_ID_MAX + 1];
-	struct am_names names = { 0 };
+	struct amr_names names = { 0 };
 	struct dirent *e;
 	jv list = jv_array();
 
@@ -49,22 +49,22 @@ snapshot(int outbox)
 		return list;
 	}
 	while ((e = readdir(d)) != NULL)
-		if (am_is_request_name(e->d_name, id))
-			am_names_add(&names, e->d_name, NULL);
-	am_names_sort(&names);
+		if (amr_is_request_name(e->d_name, id))
+			amr_names_add(&names, e->d_name, NULL);
+	amr_names_sort(&names);
 	for (size_t i = 0; i < names.n; i++)
 		list = jv_array_append(list, one_entry(fd, names.text + names.at[i], &hashed));
 	closedir(d);
-	am_names_free(&names);
+	amr_names_free(&names);
 	return list;
 }
 
 /* A marker of the original's first form. */
 static jv
-adopt(struct am_turn *t)
+adopt(struct amr_turn *t)
 {
 	size_t len;
-	char *text = am_state_read(t->r, t->in->name, "approval.json", MARKER_MAX, &len);
+	char *text = amr_state_read(t->r, t->in->name, "approval.json", MARKER_MAX, &len);
 	jv doc = text == NULL ? jv_invalid() : am_json_parse(text, len), list, when;
 	char ts[21];
 
@@ -84,7 +84,7 @@ adopt(struct am_turn *t)
 }
 
 static jv
-take(struct am_turn *t)
+take(struct amr_turn *t)
 {
 	char ts[21];
 	jv d;
@@ -102,31 +102,31 @@ take(struct am_turn *t)
 
 /* Borrows. */
 static void
-remember(struct am_inst *in, jv doc, const struct stat *st)
+remember(struct amr_inst *in, jv doc, const struct stat *st)
 {
 	jv list = am_get(doc, "outbox_snapshot", JV_KIND_ARRAY);
 	int n = jv_is_valid(list) ? jv_array_length(jv_copy(list)) : 0;
 	const char *ts = am_str(doc, "first_seen_ts"), *name;
 
-	am_names_free(&in->snapshot);
+	amr_names_free(&in->snapshot);
 	for (int i = 0; i < n; i++) {
 		jv item = jv_array_get(jv_copy(list), i);
 
 		if ((name = am_str(item, "filename")) != NULL)
-			am_names_add(&in->snapshot, name, am_str(item, "sha256"));
+			amr_names_add(&in->snapshot, name, am_str(item, "sha256"));
 		jv_free(item);
 	}
-	am_names_sort(&in->snapshot);
+	amr_names_sort(&in->snapshot);
 	jv_free(list);
 	in->first_seen = ts == NULL ? -1 : am_parse_timestamp(ts);
-	in->marker_version = am_version_of(st);
+	in->marker_version = amr_version_of(st);
 }
 
 int
-am_sight(struct am_turn *t)
+amr_sight(struct amr_turn *t)
 {
-	int dir = am_state_dir(t->r, t->in->name, ""), fresh = 0, rc = 0, saved;
-	struct am_version now;
+	int dir = amr_state_dir(t->r, t->in->name, ""), fresh = 0, rc = 0, saved;
+	struct amr_version now;
 	struct stat st;
 	size_t len;
 	char *text;
@@ -135,14 +135,14 @@ am_sight(struct am_turn *t)
 	if (dir < 0)
 		return -1;
 	if (fstatat(dir, MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		now = am_version_of(&st);
-		if (am_same_version(&now, &t->in->marker_version)) {
+		now = amr_version_of(&st);
+		if (amr_same_version(&now, &t->in->marker_version)) {
 			close(dir);
 			return 0;
 		}
 	}
 	text = am_read_regular(dir, MARKER, MARKER_MAX, &len);
-	if (text == NULL && am_is_shortage(errno)) {
+	if (text == NULL && amr_is_shortage(errno)) {
 		saved = errno;
 		close(dir);
 		errno = saved;
@@ -156,14 +156,14 @@ am_sight(struct am_turn *t)
 			jv_free(doc);
 			doc = take(t);
 		}
-		rc = am_publish_json(dir, MARKER, jv_copy(doc), 0600);
+		rc = amr_publish_json(dir, MARKER, jv_copy(doc), 0600);
 		fresh = rc == 0;
 	}
 	if (rc == 0 && fstatat(dir, MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		remember(t->in, doc, &st);
 		if (fresh) {
-			am_count(t->in, AM_FIRST_SIGHT);
-			am_log(AM_WARNING, ".firstsight", "first sight of %s: %zu requests were there before it; they are quarantined",
+			amr_count(t->in, AM_FIRST_SIGHT);
+			amr_log(AM_WARNING, ".firstsight", "first sight of %s: %zu requests were there before it; they are quarantined",
 			    t->in->name, t->in->snapshot.n);
 		}
 	}
@@ -178,10 +178,10 @@ am_sight(struct am_turn *t)
 /* ---- what was staged ---- */
 
 void
-am_quarantine(struct am_turn *t, struct am_request *q)
+amr_quarantine(struct amr_turn *t, struct amr_request *q)
 {
 	char file[AM_REQ_ID_MAX + 16], meta[AM_REQ_ID_MAX + 32], ts[21], seen[21];
-	int dir = am_state_dir(t->r, t->in->name, "quarantine");
+	int dir = amr_state_dir(t->r, t->in->name, "quarantine");
 	const char *staged;
 	jv d;
 
@@ -192,15 +192,15 @@ am_quarantine(struct am_turn *t, struct am_request *q)
 	d = am_set_str(jv_object(), "req_id", q->id);
 	d = am_set_str(d, "filename", file);
 	d = am_set_str(d, "first_seen_ts", t->in->first_seen < 0 ? NULL : seen);
-	staged = am_names_find(&t->in->snapshot, file);
+	staged = amr_names_find(&t->in->snapshot, file);
 	d = am_set_str(d, "snapshot_digest", staged != NULL && *staged != '\0' ? staged : NULL);
 	d = am_set_str(d, "current_digest", q->digest);
 	d = am_set_str(d, "quarantined_ts", ts);
-	if (dir < 0 || am_publish(dir, file, q->bytes, q->len, 0600) != 0 || am_publish_json(dir, meta, jv_copy(d), 0600) != 0)
-		am_log(AM_WARNING, ".firstsight", "no quarantine copy of request %s of %s: %s", q->id, t->in->name, strerror(errno));
+	if (dir < 0 || am_publish(dir, file, q->bytes, q->len, 0600) != 0 || amr_publish_json(dir, meta, jv_copy(d), 0600) != 0)
+		amr_log(AM_WARNING, ".firstsight", "no quarantine copy of request %s of %s: %s", q->id, t->in->name, strerror(errno));
 	jv_free(d);
 	if (dir >= 0)
 		close(dir);
-	am_refuse(q, "rejected", "quarantined_pre_approval", "it was there before this instance was first seen");
-	am_count(t->in, AM_QUARANTINED);
+	amr_refuse(q, "rejected", "quarantined_pre_approval", "it was there before this instance was first seen");
+	amr_count(t->in, AM_QUARANTINED);
 }

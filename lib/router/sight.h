@@ -8,9 +8,9 @@
 #include "router/request.h"
 
 /* Makes sure that the marker stands, and that in->snapshot and in->first_seen are its own. -1 with errno. */
-int am_sight(struct am_turn *t);
+int amr_sight(struct amr_turn *t);
 
 /* Keeps the copy and gives the answer. */
-void am_quarantine(struct am_turn *t, struct am_request *q);
+void amr_quarantine(struct amr_turn *t, struct amr_request *q);
 
 #endif

@@ -14,7 +14,7 @@
 #define DENIED_SHOWN 10
 
 jv
-am_status_read(const char *state_dir)
+amr_status_read(const char *state_dir)
 {
 	int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	size_t len;
@@ -41,7 +41,7 @@ number(jv object, const char *key, double otherwise)
 }
 
 int
-am_status_health(jv status, char *line, size_t size)
+amr_status_health(jv status, char *line, size_t size)
 {
 	const char *ts = am_str(status, "last_poll_ts");
 	double interval = number(status, "interval_s", 0);
@@ -140,7 +140,7 @@ line(FILE *fp, const char *name, jv instance)
 }
 
 void
-am_status_print(FILE *fp, jv status, const struct am_conf *c)
+amr_status_print(FILE *fp, jv status, const struct amr_conf *c)
 {
 	const char *started = am_str(status, "started_ts"), *last = am_str(status, "last_poll_ts");
 	time_t when = last == NULL ? -1 : am_parse_timestamp(last);
@@ -189,11 +189,11 @@ gauge(FILE *fp, const char *name, const char *help, double n)
 	char text[32];
 
 	fprintf(fp, "# HELP amap_router_%s %s\n# TYPE amap_router_%s gauge\namap_router_%s %s\n", name, help, name, name,
-	    am_float(n, text));
+	    amr_float(n, text));
 }
 
 void
-am_status_prometheus(FILE *fp, jv status)
+amr_status_prometheus(FILE *fp, jv status)
 {
 	const char *last = am_str(status, "last_poll_ts"), *started = am_str(status, "started_ts");
 	jv admitted = am_get(status, "admitted", JV_KIND_ARRAY);
@@ -212,7 +212,7 @@ am_status_prometheus(FILE *fp, jv status)
 	for (int c = 0; c < AM_COUNTERS; c++) {
 		if (c == AM_SEEN)
 			continue;
-		counter = am_counter_names[c];
+		counter = amr_counter_names[c];
 		fprintf(fp, "# HELP amap_router_%s_total The counter %s of status.json.\n# TYPE amap_router_%s_total counter\n",
 		    counter, counter, counter);
 		each_instance(fp, status, sample);

@@ -8,15 +8,15 @@
 #include "router/status.h"
 
 const char *
-am_float(double n, char out[32])
+amr_float(double n, char out[32])
 {
+	int huge = n != 0 && (n < 1e-4 || n >= 1e16);
+
 	for (int digits = 1; digits <= 17; digits++) {
-		snprintf(out, 32, "%.*g", digits, n);
+		snprintf(out, 32, huge ? "%.*g" : "%.*f", digits, n);
 		if (strtod(out, NULL) == n)
 			break;
 	}
-	if (strpbrk(out, ".en") == NULL)
-		strlcat(out, ".0", 32);
 	return out;
 }
 
@@ -30,17 +30,17 @@ put_json(FILE *fp, const char *key, jv v, const char *q)
 }
 
 void
-am_summary_print(FILE *fp, const struct am_router *r, const struct am_inst *in, int python)
+amr_summary_print(FILE *fp, const struct amr_router *r, const struct amr_inst *in, int python)
 {
-	int peer = in->at >= 0 ? am_conf_has_peer(r->conf, (size_t)in->at) : in->peer_was;
+	int peer = in->at >= 0 ? amr_conf_has_peer(r->conf, (size_t)in->at) : in->peer_was;
 	int failed = in->last[AM_INSTANCE_ERRORED] > 0, from = failed ? AM_INSTANCE_ERRORED : 0;
 	const char *q = python ? "'" : "\"", *sep = "";
 
 	putc('{', fp);
 	for (int c = from; c < AM_PEER_SEEN || (failed && c == AM_INSTANCE_ERRORED); c++, sep = ", ")
-		fprintf(fp, "%s%s%s%s: %ld", sep, q, am_counter_names[c], q, in->last[c]);
+		fprintf(fp, "%s%s%s%s: %ld", sep, q, amr_counter_names[c], q, in->last[c]);
 	for (int c = AM_PEER_SEEN; peer && c < AM_INSTANCE_ERRORED; c++)
-		fprintf(fp, ", %s%s%s: %ld", q, am_counter_names[c], q, in->last[c]);
+		fprintf(fp, ", %s%s%s: %ld", q, amr_counter_names[c], q, in->last[c]);
 	if (peer && !python) {
 		put_json(fp, "peer_alerts", in->pass_alerts, q);
 		if (jv_is_valid(in->denied))
@@ -58,7 +58,7 @@ put_totals(FILE *fp, const long *total)
 	for (int c = 0; c < AM_COUNTERS; c++) {
 		if (c == AM_SEEN)
 			continue;
-		fprintf(fp, "%s\"%s\": %ld", sep, am_counter_names[c], total[c]);
+		fprintf(fp, "%s\"%s\": %ld", sep, amr_counter_names[c], total[c]);
 		sep = ", ";
 	}
 	putc('}', fp);
@@ -78,10 +78,10 @@ put_time(FILE *fp, const char *key, time_t t)
 }
 
 static void
-put_instance(FILE *fp, const struct am_router *r, const struct am_inst *in)
+put_instance(FILE *fp, const struct amr_router *r, const struct amr_inst *in)
 {
 	fprintf(fp, "\"%s\": {\"last_summary\": ", in->name);
-	am_summary_print(fp, r, in, 0);
+	amr_summary_print(fp, r, in, 0);
 	fprintf(fp, ", \"totals\": ");
 	put_totals(fp, in->total);
 	fprintf(fp, ", ");
@@ -96,7 +96,7 @@ put_instance(FILE *fp, const struct am_router *r, const struct am_inst *in)
 }
 
 static void
-put_document(FILE *fp, const struct am_router *r)
+put_document(FILE *fp, const struct amr_router *r)
 {
 	long sums[AM_COUNTERS] = { 0 };
 	char number[32];
@@ -107,7 +107,7 @@ put_document(FILE *fp, const struct am_router *r)
 	put_time(fp, "last_poll_ts", r->last_poll);
 	fprintf(fp, ", \"polls\": %ld", r->polls);
 	if (r->interval > 0)
-		fprintf(fp, ", \"interval_s\": %s", am_float(r->interval, number));
+		fprintf(fp, ", \"interval_s\": %s", amr_float(r->interval, number));
 	if (jv_is_valid(r->admitted))
 		put_json(fp, "admitted", r->admitted, "\"");
 	for (size_t i = 0; i < r->n; i++)
@@ -124,7 +124,7 @@ put_document(FILE *fp, const struct am_router *r)
 }
 
 int
-am_status_write(const struct am_router *r)
+amr_status_write(const struct amr_router *r)
 {
 	char *text = NULL;
 	size_t len = 0;

@@ -15,7 +15,7 @@
 /* Sorted by descriptor; the kernel gives them out ascending. */
 static struct watch {
 	int wd;
-	struct am_inst *in;
+	struct amr_inst *in;
 	int outcomes;
 } *watches;
 static size_t n_watches, room;
@@ -37,7 +37,7 @@ place_of(int wd)
 }
 
 static void
-remember(int wd, struct am_inst *in, int outcomes)
+remember(int wd, struct amr_inst *in, int outcomes)
 {
 	size_t i = place_of(wd);
 
@@ -63,18 +63,18 @@ forget(int wd)
 }
 
 void
-am_watch_open(struct am_router *r)
+amr_watch_open(struct amr_router *r)
 {
 	/* A watch is set by changing into the directory; a relative --config needs the way back. */
 	if ((r->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 		r->cwd = r->state;
 	if ((r->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) < 0)
-		am_log(AM_WARNING, "", "no inotify, requests are found by the timer: %s", strerror(errno));
+		amr_log(AM_WARNING, "", "no inotify, requests are found by the timer: %s", strerror(errno));
 }
 
 /* By the descriptor's own directory: no path that an agent could swap is looked up again. */
 static void
-watch_directory(struct am_router *r, int dir, struct am_inst *in, int outcomes)
+watch_directory(struct amr_router *r, int dir, struct amr_inst *in, int outcomes)
 {
 	int wd;
 
@@ -84,12 +84,12 @@ watch_directory(struct am_router *r, int dir, struct am_inst *in, int outcomes)
 	if (wd >= 0)
 		remember(wd, in, outcomes);
 	else if (!in->told_watch)
-		am_log(AM_WARNING, "", "%s is not watched, its requests are found by the timer: %s", in->name, strerror(errno));
+		amr_log(AM_WARNING, "", "%s is not watched, its requests are found by the timer: %s", in->name, strerror(errno));
 	in->told_watch = wd < 0;
 }
 
 static void
-watch_outcomes(struct am_router *r, struct am_inst *in, int outbox)
+watch_outcomes(struct amr_router *r, struct amr_inst *in, int outbox)
 {
 	int n = jv_array_length(jv_copy(r->conf->outcome_ids)), dir;
 	char path[128];
@@ -107,7 +107,7 @@ watch_outcomes(struct am_router *r, struct am_inst *in, int outbox)
 }
 
 static void
-unwatch(struct am_router *r, const struct am_inst *in)
+unwatch(struct amr_router *r, const struct amr_inst *in)
 {
 	for (size_t i = n_watches; i-- > 0; )
 		if (watches[i].in == in) {
@@ -117,7 +117,7 @@ unwatch(struct am_router *r, const struct am_inst *in)
 }
 
 void
-am_watch(struct am_router *r, struct am_inst *in)
+amr_watch(struct amr_router *r, struct amr_inst *in)
 {
 	const struct am_member *m;
 	int root, outbox;
@@ -129,37 +129,37 @@ am_watch(struct am_router *r, struct am_inst *in)
 		return;
 	}
 	m = &r->conf->members[in->at];
-	if ((root = am_root(m)) < 0)
+	if ((root = amr_root(m)) < 0)
 		return;
-	if ((outbox = am_open_beneath(root, am_lane(m, 'o'), O_RDONLY | O_DIRECTORY, 0)) >= 0) {
+	if ((outbox = am_open_beneath(root, amr_lane(m, 'o'), O_RDONLY | O_DIRECTORY, 0)) >= 0) {
 		watch_directory(r, outbox, in, 0);
-		if (am_conf_has_peer(r->conf, (size_t)in->at))
+		if (amr_conf_has_peer(r->conf, (size_t)in->at))
 			watch_outcomes(r, in, outbox);
 		close(outbox);
 		if (fchdir(r->cwd) != 0)
-			am_log(AM_WARNING, "", "working directory: %s", strerror(errno));
+			amr_log(AM_WARNING, "", "working directory: %s", strerror(errno));
 	}
 	close(root);
 }
 
 static void
-everything(struct am_router *r)
+everything(struct amr_router *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		if (r->inst[i]->at >= 0) {
 			r->inst[i]->rescan = r->inst[i]->outcomes_due = 1;
-			am_line_up(r, r->inst[i]);
+			amr_line_up(r, r->inst[i]);
 		}
 }
 
 static void
-happened(struct am_router *r, const struct inotify_event *e)
+happened(struct amr_router *r, const struct inotify_event *e)
 {
 	size_t i = place_of(e->wd);
-	struct am_inst *in;
+	struct amr_inst *in;
 
 	if (e->mask & IN_Q_OVERFLOW) {
-		am_log(AM_WARNING, "", "more happened than the kernel could tell; looking everywhere");
+		amr_log(AM_WARNING, "", "more happened than the kernel could tell; looking everywhere");
 		everything(r);
 		return;
 	}
@@ -171,17 +171,17 @@ happened(struct am_router *r, const struct inotify_event *e)
 	else if (watches[i].outcomes)
 		in->outcomes_due = 1;
 	else if (e->len > 0)
-		am_queue_event(in, e->name);
+		amr_queue_event(in, e->name);
 	if (e->mask & IN_IGNORED)
 		forget(e->wd);
 	else if (e->mask & IN_MOVE_SELF)
 		inotify_rm_watch(r->notify, e->wd);
 	if (in->rescan || in->outcomes_due || in->head < in->queue.n)
-		am_line_up(r, in);
+		amr_line_up(r, in);
 }
 
 void
-am_watch_read(struct am_router *r)
+amr_watch_read(struct amr_router *r)
 {
 	static char buf[32768] __attribute__((aligned(__alignof__(struct inotify_event))));
 	ssize_t n;
@@ -196,7 +196,7 @@ am_watch_read(struct am_router *r)
 }
 
 void
-am_line_up(struct am_router *r, struct am_inst *in)
+amr_line_up(struct amr_router *r, struct amr_inst *in)
 {
 	if (in->waiting)
 		return;
@@ -206,10 +206,10 @@ am_line_up(struct am_router *r, struct am_inst *in)
 	r->line_end = &in->next;
 }
 
-struct am_inst *
-am_line_next(struct am_router *r)
+struct amr_inst *
+amr_line_next(struct amr_router *r)
 {
-	struct am_inst *in = r->line;
+	struct amr_inst *in = r->line;
 
 	if (in == NULL)
 		return NULL;

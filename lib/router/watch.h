@@ -9,16 +9,16 @@
 
 #include "router/router.h"
 
-void am_watch_open(struct am_router *r);
+void amr_watch_open(struct amr_router *r);
 
 /* Sets, or sets again, the watches of an admitted instance, or takes them away. */
-void am_watch(struct am_router *r, struct am_inst *in);
+void amr_watch(struct amr_router *r, struct amr_inst *in);
 
 /* Reads what happened; instances with something to do stand in the line afterwards. */
-void am_watch_read(struct am_router *r);
+void amr_watch_read(struct amr_router *r);
 
 /* Puts an instance at the end of the line, once; takes the first out of it. */
-void am_line_up(struct am_router *r, struct am_inst *in);
-struct am_inst *am_line_next(struct am_router *r);
+void amr_line_up(struct amr_router *r, struct amr_inst *in);
+struct amr_inst *amr_line_next(struct amr_router *r);
 
 #endif
