@@ -135,7 +135,7 @@ amr_conf_may_task(const struct amr_conf *c, size_t from, size_t to)
 int
 amr_conf_may_mail(const struct amr_conf *c, size_t a, size_t b)
 {
-	const struct am_member *m = c->members;
+	const struct amr_member *m = c->members;
 
 	if (c->mail_all)
 		return a != b;
@@ -156,7 +156,7 @@ amr_conf_free(struct amr_conf *c)
 	if (c == NULL)
 		return;
 	for (size_t i = 0; i < c->n; i++) {
-		struct am_member *m = &c->members[i];
+		struct amr_member *m = &c->members[i];
 
 		free(m->name);
 		free(m->root);

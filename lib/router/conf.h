@@ -16,7 +16,7 @@ struct amr_list {
 	size_t n;
 };
 
-struct am_member {
+struct amr_member {
 	char *name, *root;
 	int namespaced;		/* lanes named inbound and outbound, no peer tree */
 	int mail_any;		/* its mail list holds ALLOW_ANY */
@@ -30,7 +30,7 @@ struct amr_conf {
 	long file_max, files_max, total_max, exposure_window, reply_window;
 	jv outcome_ids;		/* array of strings */
 	int task_all, mail_all;
-	struct am_member *members;	/* by byte order of name */
+	struct amr_member *members;	/* by byte order of name */
 	uint32_t *folded;		/* the same, ignoring case */
 	size_t n;
 	int verdict_missing, instances_unreadable;
@@ -78,17 +78,17 @@ void amr_found_gather(struct amr_found *f, const char *instances_dir, const char
 void amr_found_free(struct amr_found *f);
 void amr_found_digest(const struct amr_found *f, unsigned char out[32]);
 
-struct am_verdict {
+struct amr_verdict {
 	int known;
 	jv selected, declined;	/* objects SLUG -> true */
 };
-struct am_verdict amr_verdict_read(const struct amr_found *f);
-void amr_verdict_free(struct am_verdict *v);
+struct amr_verdict amr_verdict_read(const struct amr_found *f);
+void amr_verdict_free(struct amr_verdict *v);
 
 /*
  * Owns an object with the arrays admitted (names), skipped, waiting and
  * homeless (report lines).
  */
-jv amr_discover(const struct amr_found *f, const struct am_verdict *v);
+jv amr_discover(const struct amr_found *f, const struct amr_verdict *v);
 
 #endif

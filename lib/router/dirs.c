@@ -43,13 +43,13 @@ amr_state_dir(const struct amr_router *r, const char *instance, const char *sub)
 }
 
 int
-amr_root(const struct am_member *m)
+amr_root(const struct amr_member *m)
 {
 	return open(m->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 const char *
-amr_lane(const struct am_member *m, char which)
+amr_lane(const struct amr_member *m, char which)
 {
 	if (which == 'p')
 		return "peer";

@@ -109,10 +109,10 @@ slugs(jv doc, const char *key)
 	return set;
 }
 
-struct am_verdict
+struct amr_verdict
 amr_verdict_read(const struct amr_found *f)
 {
-	struct am_verdict v = { 0 };
+	struct amr_verdict v = { 0 };
 	jv doc = f->verdict == NULL ? jv_invalid() : am_json_parse(f->verdict, f->verdict_len);
 
 	v.known = jv_get_kind(doc) == JV_KIND_OBJECT;
@@ -123,7 +123,7 @@ amr_verdict_read(const struct amr_found *f)
 }
 
 void
-amr_verdict_free(struct am_verdict *v)
+amr_verdict_free(struct amr_verdict *v)
 {
 	jv_free(v->selected);
 	jv_free(v->declined);
@@ -173,7 +173,7 @@ has_twin(const struct amr_found *f, size_t i)
 }
 
 jv
-amr_discover(const struct amr_found *f, const struct am_verdict *v)
+amr_discover(const struct amr_found *f, const struct amr_verdict *v)
 {
 	jv admitted = jv_array(), skipped = jv_array(), waiting = jv_array(), homeless = jv_array(), keys;
 	size_t k = 0;

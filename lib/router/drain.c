@@ -174,7 +174,7 @@ settle(struct amr_turn *t, struct amr_plan *p)
 	if (any > 0) {
 		amr_answer_placed(t->r, &q, p);
 		result = amr_result(&q);
-		if (am_record(t, &q, result) == 0)
+		if (amr_record(t, &q, result) == 0)
 			amr_count(t->in, AM_ACCEPTED);
 		else
 			any = -1;

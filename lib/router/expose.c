@@ -16,7 +16,7 @@
 static int
 open_inbox(const struct amr_router *r, const struct amr_inst *in)
 {
-	const struct am_member *m = &r->conf->members[in->at];
+	const struct amr_member *m = &r->conf->members[in->at];
 	int root = amr_root(m), dir;
 	char path[64];
 

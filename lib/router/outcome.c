@@ -324,7 +324,7 @@ one_directory(struct amr_router *r, struct amr_inst *in, int outbox, const char 
 void
 amr_take_outcomes(struct amr_router *r, struct amr_inst *in)
 {
-	const struct am_member *m = &r->conf->members[in->at];
+	const struct amr_member *m = &r->conf->members[in->at];
 	int root = amr_root(m), outbox = -1, left = FILES_MAX, n = jv_array_length(jv_copy(r->conf->outcome_ids));
 
 	in->outcomes_due = 0;

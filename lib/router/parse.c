@@ -17,7 +17,7 @@ struct load {
 	jv doc;
 	char *why;
 	size_t size;
-	struct am_verdict verdict;
+	struct amr_verdict verdict;
 	jv parts;		/* of the discovery report */
 	jv inert;		/* names on edges that are not admitted: an object NAME -> true */
 	int tasked, mailed;	/* an authored instance has such a list */
@@ -153,10 +153,10 @@ nested(const char *a, const char *b)
 	return am_path_under(a, b) || am_path_under(b, a);
 }
 
-static struct am_member *
+static struct amr_member *
 add_member(struct amr_conf *c, const char *name)
 {
-	struct am_member *m;
+	struct amr_member *m;
 
 	if ((c->n & (c->n - 1)) == 0)		/* room grows by powers of two */
 		c->members = must(realloc(c->members, (c->n ? c->n * 2 : 1) * sizeof *c->members));
@@ -172,7 +172,7 @@ static int
 one_member(struct load *l, const char *name, jv v)
 {
 	static const char *const known[] = { "handoff_dir", "namespace", "peers", "peer_senders", NULL };
-	struct am_member *m;
+	struct amr_member *m;
 	jv list;
 	int rc = 0;
 
@@ -208,13 +208,13 @@ one_member(struct load *l, const char *name, jv v)
 static int
 by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct am_member *)a)->name, ((const struct am_member *)b)->name);
+	return strcmp(((const struct amr_member *)a)->name, ((const struct amr_member *)b)->name);
 }
 
 static int
 by_folded_name(const void *a, const void *b, void *members)
 {
-	const struct am_member *m = members;
+	const struct amr_member *m = members;
 
 	return strcasecmp(m[*(const uint32_t *)a].name, m[*(const uint32_t *)b].name);
 }
@@ -271,7 +271,7 @@ map_list(struct load *l, const char *map, const char *holder, jv names)
 	jv_free(list);
 	keys = jv_keys(kept);
 	if (at >= 0) {
-		struct am_member *m = &c->members[at];
+		struct amr_member *m = &c->members[at];
 
 		if (strcmp(map, "peers") == 0) {
 			jv_free(m->mail_names);
@@ -315,7 +315,7 @@ map_all(struct load *l, const char *map, const char *graph)
 }
 
 static jv
-inert_lines(jv inert, const struct am_verdict *v, int typo)
+inert_lines(jv inert, const struct amr_verdict *v, int typo)
 {
 	jv keys = jv_keys(jv_copy(inert)), lines = jv_array();
 	int n = jv_array_length(jv_copy(keys));
@@ -352,7 +352,7 @@ static int
 resolve(struct load *l, size_t holder, const char *key, jv *names, struct amr_list *out, int *any)
 {
 	struct amr_conf *c = l->c;
-	struct am_member *m = &c->members[holder];
+	struct amr_member *m = &c->members[holder];
 	int n = jv_array_length(jv_copy(*names)), tasks = any == NULL, rc = 0;
 
 	out->v = must(malloc(((size_t)n + 1) * sizeof *out->v));
@@ -388,7 +388,7 @@ resolve_all(struct load *l)
 	struct amr_conf *c = l->c;
 
 	for (size_t i = 0; i < c->n; i++) {
-		struct am_member *m = &c->members[i];
+		struct amr_member *m = &c->members[i];
 
 		if (resolve(l, i, "peers", &m->mail_names, &m->mail, &m->mail_any) != 0)
 			return -1;

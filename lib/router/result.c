@@ -118,7 +118,7 @@ am_answer(struct amr_turn *t, const char *id, jv result)
 }
 
 int
-am_record(struct amr_turn *t, const struct amr_request *q, jv result)
+amr_record(struct amr_turn *t, const struct amr_request *q, jv result)
 {
 	char name[AM_REQ_ID_MAX + 8];
 	jv envelope = am_set_str(jv_object(), "digest", q->digest[0] != '\0' ? q->digest : NULL);
@@ -133,7 +133,7 @@ amr_conclude(struct amr_turn *t, struct amr_request *q)
 {
 	jv result = amr_result(q);
 
-	if (am_record(t, q, result) != 0) {
+	if (amr_record(t, q, result) != 0) {
 		jv_free(result);
 		return -1;
 	}

@@ -11,7 +11,7 @@
 jv amr_result(const struct amr_request *q);
 
 /* The private record of an answer, durable: what says that the request is done. -1 with errno. */
-int am_record(struct amr_turn *t, const struct amr_request *q, jv result);	/* borrows result */
+int amr_record(struct amr_turn *t, const struct amr_request *q, jv result);	/* borrows result */
 
 /* Publishes a result (consumes) and takes the request out of the outbox. */
 void am_answer(struct amr_turn *t, const char *id, jv result);

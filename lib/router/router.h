@@ -112,7 +112,7 @@ struct amr_router {
 struct amr_turn {
 	struct amr_router *r;
 	struct amr_inst *in;
-	const struct am_member *m;
+	const struct amr_member *m;
 	int root, outbox;
 };
 
@@ -126,8 +126,8 @@ void amr_adopt(struct amr_router *r);	/* makes r->inst follow r->conf */
 /* dirs.c: -1 with errno. Directories that are missing are made. */
 int amr_dir(int at, const char *path);
 int amr_state_dir(const struct amr_router *r, const char *instance, const char *sub);
-int amr_root(const struct am_member *m);
-const char *amr_lane(const struct am_member *m, char which);	/* 'i', 'o', 'p' */
+int amr_root(const struct amr_member *m);
+const char *amr_lane(const struct amr_member *m, char which);	/* 'i', 'o', 'p' */
 char *amr_state_read(const struct amr_router *r, const char *instance, const char *path, size_t max, size_t *len);
 int amr_state_publish(const struct amr_router *r, const char *instance, const char *sub, const char *name, jv doc);	/* consumes */
 int amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consumes */

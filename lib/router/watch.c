@@ -119,7 +119,7 @@ unwatch(struct amr_router *r, const struct amr_inst *in)
 void
 amr_watch(struct amr_router *r, struct amr_inst *in)
 {
-	const struct am_member *m;
+	const struct amr_member *m;
 	int root, outbox;
 
 	if (r->notify < 0)
