@@ -11,24 +11,35 @@
 #include "utf8.h"
 
 static const char usage[] =
-    "usage: amap-field [--each LIST] KEY...\n"
+    "usage: amap-field [--each LIST] [--only] KEY...\n"
     "\n"
     "Reads one JSON object and prints the strings under the keys on one line, with tabs between\n"
-    "them; nothing for a key that is absent. Exit status: 0; 1 a value is no string or not\n"
+    "them; nothing for a key that is absent or null. Exit status: 0; 1 a value is no string or not\n"
     "printable; 2 standard input is no JSON object.\n"
     "\n"
-    "  --each LIST  one line for each object of the array under the key LIST\n";
+    "  --each LIST  one line for each object of the array under the key LIST\n"
+    "  --only       refuse an object with other keys than these\n";
+
+static int only;
 
 /* 1 when every value can be printed; only then is something printed. */
 static int
 print_fields(jv object, char **keys, int n)
 {
+	const char *unknown = only ? am_unknown_key(object, (const char *const *)keys) : NULL;
+
+	if (unknown != NULL) {
+		am_warnx("%s: a key that is not expected", am_quotes(unknown));
+		return 0;
+	}
 	for (int i = 0; i < n; i++) {
 		const char *s = am_str(object, keys[i]), *p;
+		jv null = am_get(object, keys[i], JV_KIND_NULL);
+		int is_null = jv_is_valid(null), len;
 		uint32_t c;
-		int len;
 
-		if (s == NULL && am_has(object, keys[i])) {
+		jv_free(null);
+		if (s == NULL && am_has(object, keys[i]) && !is_null) {
 			am_warnx("%s: what stands under this key is no string", am_quotes(keys[i]));
 			return 0;
 		}
@@ -51,8 +62,13 @@ static int
 print_each(jv document, const char *list, char **keys, int n)
 {
 	jv a = am_get(document, list, JV_KIND_ARRAY);
+	const char *const list_only[] = { list, NULL }, *unknown = only ? am_unknown_key(document, list_only) : NULL;
 	int rc = AM_OK;
 
+	if (unknown != NULL) {
+		am_warnx("%s: a key that is not expected", am_quotes(unknown));
+		rc = AM_PROBLEM;
+	}
 	if (!jv_is_valid(a)) {
 		am_warnx("%s: no array under this key", am_quotes(list));
 		rc = AM_PROBLEM;
@@ -73,6 +89,7 @@ main(int argc, char *argv[])
 {
 	static const struct option options[] = {
 		{ "each", required_argument, NULL, 'e' },
+		{ "only", no_argument, NULL, 'o' },
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
@@ -84,6 +101,7 @@ main(int argc, char *argv[])
 	while ((c = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		switch (c) {
 		case 'e': list = optarg; break;
+		case 'o': only = 1; break;
 		default: am_std_option(c, usage);
 		}
 	}

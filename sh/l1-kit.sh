@@ -45,7 +45,7 @@ prepare() {
 	must amap-render-policy --files --run-as "$run_as" "$work/members" >"$work/policies"
 	must amap-render-create --files --image "$image" ${restart_policy:+"$restart_policy"} "$work/members" \
 	    >"$work/commands"
-	driver_fragment >"$work/gateway-fragment.toml"
+	must amap-render-gateway --files >"$work/gateway"
 	must amap-tree lanes ${owner:+--owner "$owner"} "$work/members" >"$work/lanes"
 	{
 		owned_record . 0755
@@ -59,9 +59,8 @@ prepare() {
 	sed '$d' "$work/policies" >"$work/policies.records"
 	sed '$d' "$work/commands" >"$work/commands.records"
 	paste -d '\n' "$work/policies.records" "$work/commands.records" >>"$work/stream"
-	file_record gateway-fragment.toml 0644 "$work/gateway-fragment.toml" >>"$work/stream"
 	end_records "$work/stream"
-	cat "$work/lanes" >>"$work/stream"
+	cat "$work/lanes" "$work/gateway" >>"$work/stream"
 }
 
 record() {

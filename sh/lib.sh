@@ -7,16 +7,43 @@
 # refuses to standard error as `amap-openshell VERB: ...`.
 # shellcheck disable=SC2034,SC2154 # variables are shared with amap-openshell and lib.sh
 
-PATH=${AMAP_BUILD_DIR:-$top/build}/bin:$top/bin:$PATH:/usr/local/bin:/usr/bin:/bin
+# The programs: of the build in this tree, or of the house where they are installed.
+programs=${AMAP_BUILD_DIR:-$top/build}
+[ -d "$programs/bin" ] || programs=$top
+PATH=$programs/bin:$PATH:/usr/local/bin:/usr/bin:/bin
 export PATH
 
 # The provider key is in no child's environment but that of `sandbox create`.
 provider_key=${ANTHROPIC_API_KEY-}
 unset ANTHROPIC_API_KEY OPENSHELL_SANDBOX_POLICY
 
-warn() { printf '%s: %s\n' "$label" "$*" >&2; }
+warn() {
+	last_words=$*
+	printf '%s: %s\n' "$label" "$*" >&2
+}
 refuse() { warn "$@"; exit 1; }
 die() { warn "$@"; exit 2; }
+
+if [ "${openshell##*/}" = amap-sandbox ]; then
+	if [ -z "${AMAP_SANDBOX_DIR-}" ]; then
+		case $(id -u):${XDG_STATE_HOME-}:${HOME-} in
+		*:/*:*) AMAP_SANDBOX_DIR=$XDG_STATE_HOME/amap-sandbox ;;
+		0:*) AMAP_SANDBOX_DIR=/var/lib/amap-sandbox ;;
+		*:/*) AMAP_SANDBOX_DIR=$HOME/.local/state/amap-sandbox ;;
+		*) die 'the state of embedded sandboxes: set AMAP_SANDBOX_DIR, XDG_STATE_HOME or HOME' ;;
+		esac
+		export AMAP_SANDBOX_DIR
+	fi
+	docker=${docker:-$openshell}
+	gateway_toml=${gateway_toml:-$AMAP_SANDBOX_DIR/gateway.toml}
+elif [ -z "$gateway_toml" ]; then
+	if [ -n "${XDG_CONFIG_HOME-}" ]; then
+		gateway_toml=$XDG_CONFIG_HOME/openshell/gateway.toml
+	elif [ -n "${HOME-}" ]; then
+		gateway_toml=$HOME/.config/openshell/gateway.toml
+	fi
+fi
+docker=${docker:-docker}
 
 work=$(mktemp -d) || die 'no scratch directory; is TMPDIR writable?'
 trap 'rm -rf "$work"' EXIT
@@ -71,10 +98,10 @@ find_home() {
 }
 
 # Held from here to the end of the process: one verb at a time changes a home.
-# bring-up holds the lock for the verbs it runs.
+# A verb that bring-up runs has the lock on descriptor 9 already; programs that
+# outlive a verb must not, so whatever may start one gets 9<&-.
 lock_home() {
-	[ -z "${AMAP_HOME_LOCKED-}" ] || return 0
-	exec 9<"$home"
+	[ "$(readlink "/proc/self/fd/9" 2>/dev/null)" = "$home" ] || exec 9<"$home"
 	flock -n 9 || refuse "$home: another $prog is changing this home; wait until it has ended"
 }
 
@@ -108,6 +135,9 @@ default_run_as() {
 	fi
 }
 
+# With embedded sandboxes amap-sandbox stands for the gateway and for docker, and
+# keeps all it knows in one directory, which is named here so that nobody who is
+# started from here has another opinion.
 embedded() { [ "${openshell##*/}" = amap-sandbox ]; }
 
 # owner: the option for amap-tree, and the key for directories that the agents' user must own.
@@ -145,7 +175,7 @@ payload_records() {
 	[ "$connector" = ours ] || payload_list=$top/payload/payload-originals.list
 	while IFS='	' read -r mode path source; do
 		case $source in
-		bin/*) source=${AMAP_BUILD_DIR:-$top/build}/$source ;;
+		bin/*) source=$programs/$source ;;
 		connector/*) source=$connector/${source#connector/} ;;
 		*) source=$top/$source ;;
 		esac
@@ -230,7 +260,7 @@ record_stream() {
 # ask ARGUMENT...: runs the program; $work/out and $work/err hold what it said.
 ask() {
 	asked=0
-	timeout 120 "$openshell" "$@" </dev/null >"$work/out" 2>"$work/err" || asked=$?
+	timeout 120 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 }
 
 # The first line that says something, made fit for a terminal.
@@ -298,20 +328,6 @@ recorded_id() {
 	[ -e "$home/membership.json" ] || [ -L "$home/membership.json" ] || return 0
 	must amap-membership list "$home/membership.json" >"$work/recorded"
 	recorded=$(awk -v n="$1" '$1 == n { print $2 }' "$work/recorded")
-}
-
-# ---- what a gateway must be told ----
-
-# The settings without which OpenShell refuses a sandbox with bind mounts.
-driver_fragment() {
-	cat <<-'END'
-	[openshell.drivers.docker]
-	allow_driver_config = true
-	enable_bind_mounts = true
-
-	[openshell.drivers.docker.resource_admission]
-	enabled = false
-	END
 }
 
 # The provider profile for the programs in $work/binaries, NUL-ended: the stream in $work/stream.

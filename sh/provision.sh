@@ -85,9 +85,9 @@ if [ "$state" = absent ]; then
 	shift
 	asked=0
 	if [ -n "$provider_key" ]; then
-		ANTHROPIC_API_KEY=$provider_key timeout 900 "$openshell" "$@" </dev/null >"$work/out" 2>"$work/err" || asked=$?
+		ANTHROPIC_API_KEY=$provider_key timeout 900 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 	else
-		timeout 900 "$openshell" "$@" </dev/null >"$work/out" 2>"$work/err" || asked=$?
+		timeout 900 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 	fi
 	[ "$asked" -eq 0 ] ||
 		refuse "$name: \`sandbox create\` failed: $(first_words); nothing was recorded, a rerun goes on from here"

@@ -4,8 +4,11 @@
 # eleven files, the connector's from stand-ins.
 
 golden_setup() {
+	local file
 	[ -n "${AMAP_GOLDEN_DIR-}" ] || skip "AMAP_GOLDEN_DIR is not set"
-	[ -r "$TOP/payload/amap-main" ] || skip "no payload"
+	for file in $(sed -n 's|.*\tpayload/|payload/|p' "$TOP/payload/payload-originals.list"); do
+		[ -r "$TOP/$file" ] || skip "no $file"
+	done
 	G=$AMAP_GOLDEN_DIR
 	H=$BATS_TEST_TMPDIR/home
 	CFG=$BATS_TEST_TMPDIR/cfg
@@ -14,11 +17,15 @@ golden_setup() {
 	for file in inbox-delivery _inboxlib.py inbox-mcp-vol inbox-submit; do
 		echo "stand-in $file" >connector/bin/$file
 	done
-	FAKE_OPENSHELL=$BATS_TEST_TMPDIR/fake
-	mkdir "$FAKE_OPENSHELL"
+	fake_gateway
 	touch "$FAKE_OPENSHELL/ids"
-	export FAKE_OPENSHELL XDG_CONFIG_HOME=$CFG AMAP_CONNECTOR_REPO=$PWD/connector
-	cd "$BATS_TEST_TMPDIR" || return
+	export XDG_CONFIG_HOME=$CFG AMAP_CONNECTOR_REPO=$PWD/connector
+}
+
+fake_gateway() {
+	export FAKE_OPENSHELL=$BATS_TEST_TMPDIR/fake
+	mkdir "$FAKE_OPENSHELL"
+	: >"$FAKE_OPENSHELL/calls"
 }
 
 # ours FILE: recorded text with our names in it.
@@ -26,39 +33,42 @@ ours() {
 	sed -e "s|/srv/amap|$H|g" -e "s|/srv/cfg|$CFG|g" -e "s|openshell\.host-1\.internal|$DOMAIN|g" "$1"
 }
 
-# amap ARGUMENT...: the operator's command with the fake gateway.
+# amap ARGUMENT...: the operator's command with the stand-in for the gateway.
 amap() {
 	sh "$TOP/sh/amap-openshell" --openshell openshell "$@"
 }
 
 tree_of() {
 	[ -d "$1" ] || return 0
-	(cd "$1" && find . -printf '%04m %y %P\n') | sed -e 's/ d / dir  /' -e 's/ f / file /' -e 's/ $/ ./' | sort -b -k 3
+	find "$1" -printf '%04m %y %P\n' | sed -e 's/ d / dir  /' -e 's/ f / file /' -e 's/ $/ ./' | sort -b -k 3
 }
 
+# All that a home is: names, modes, bytes.
 state_of() {
 	tree_of "$H"
-	[ ! -d "$H" ] || (cd "$H" && find . -type f ! -name '.*.tmp' -exec sha256sum {} + | sort -k 2)
+	[ ! -d "$H" ] || find "$H" -type f -exec cksum {} + | sort -k 3
 }
 
 # The values in drift lines are free; the sign, the key and the name are not.
 plain_drift() {
-	sed -E 's/^([-+~] [a-z_]+(\[[a-z]+\])?)[: ].*/\1/'
+	sed -E 's/^([-+~] [a-z_]+(\[[a-z]+\])?)[: ].*/\1/' "$1" >"$1.plain"
+	mv "$1.plain" "$1"
 }
 
 # same_text WHAT EXPECTED ACTUAL: line by line; <text> stands for any end of a
 # line, and a one-sided warning for any words with both names.
 same_text() {
-	local n=0 want have
+	local n=0 want have words
 	while IFS= read -r want <&3 || [ -n "$want" ]; do
 		n=$((n + 1))
 		IFS= read -r have <&4 || have="<no line>"
 		case $want in
+		"$have") ;;
 		*'<text>'*) [ "${have#"${want%%<text>*}"}" != "$have" ] ;;
 		'warning: one-sided '*)
-			set -- "$1" "$2" "$3" ${want#warning: one-sided }
-			[[ $have == "warning: $4 "*"$5"* ]] ;;
-		*) [ "$have" = "$want" ] ;;
+			words=${want#warning: one-sided }
+			[[ $have == "warning: ${words% *} "*"${words#* }"* ]] ;;
+		*) false ;;
 		esac || {
 			printf '%s, line %d\nexpected: %s\nactual:   %s\n' "$1" "$n" "$want" "$have"
 			return 1
@@ -71,7 +81,16 @@ same_text() {
 	fi
 }
 
+# same_file WHAT RECORDED FILE
 same_file() {
-	ours "$2" >want.bytes
-	cmp want.bytes "$3" || { printf '%s: %s differs\n' "$1" "$3"; return 1; }
+	ours "$2" | cmp - "$3" || { printf '%s: %s differs\n' "$1" "$3"; return 1; }
+}
+
+# fail_step WHAT: ends a test with what was seen.
+fail_step() {
+	printf '%s\n--- standard output\n' "$1"
+	cat out
+	printf -- '--- standard error\n'
+	cat err
+	return 1
 }
