@@ -101,7 +101,7 @@ find_home() {
 # A verb that bring-up runs has the lock on descriptor 9 already; programs that
 # outlive a verb must not, so whatever may start one gets 9<&-.
 lock_home() {
-	[ "$(readlink "/proc/self/fd/9" 2>/dev/null)" = "$home" ] || exec 9<"$home"
+	[ "$(readlink /proc/self/fd/9 2>/dev/null)" = "$(readlink -f -- "$home")" ] || exec 9<"$home"
 	flock -n 9 || refuse "$home: another $prog is changing this home; wait until it has ended"
 }
 
@@ -259,7 +259,7 @@ record_stream() {
 
 # ask ARGUMENT...: runs the program; $work/out and $work/err hold what it said.
 ask() {
-	asked=0
+	asked=0 asked_program=$openshell
 	timeout 120 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 }
 
@@ -269,7 +269,7 @@ first_words() {
 	if [ -z "$words" ]; then
 		case $asked in
 		124) words='no answer within the time allowed' ;;
-		126 | 127) words="$openshell cannot be started" ;;
+		126 | 127) words="$asked_program cannot be started" ;;
 		*) words="exit status $asked" ;;
 		esac
 	fi

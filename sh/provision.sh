@@ -83,7 +83,7 @@ if [ "$state" = absent ]; then
 	# The vector as the script has it, but for the program. The words are quoted by the renderer.
 	eval "set -- $(cat "$work/create.sh")"
 	shift
-	asked=0
+	asked=0 asked_program=$openshell
 	if [ -n "$provider_key" ]; then
 		ANTHROPIC_API_KEY=$provider_key timeout 900 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 	else
