@@ -27,8 +27,12 @@ all: $(PROGS)
 $(BUILD)/bin/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libamap.a $(LIBS)
 
+# Starts inside foreign root file systems. The sanitizers have no static form.
+$(BUILD)/bin/amap-confine: $(BUILD)/bin/amap-confine.o $(BUILD)/libamap.a
+	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),,-static) -o $@ $< $(BUILD)/libamap.a -lyaml -lseccomp
+
 $(BUILD)/libamap.a: $(ROOM_OBJS)
-	rm -f $@ && ar rcs $@ $(ROOM_OBJS)
+	rm -f $@ && ar qcs $@ $(ROOM_OBJS)	# q: rooms of two programs may bear one name
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
