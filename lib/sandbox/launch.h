@@ -1,0 +1,95 @@
+/*
+ * launch - what the supervisor needs to start a main process.
+ *
+ * All of it is decided once, when the sandbox is created or started: the words
+ * for bubblewrap, and for every bind mount a descriptor opened without
+ * following any link, so what was checked is what is mounted, now and after
+ * each restart.
+ *
+ * Root becomes the policy's uid:gid before bubblewrap, which then works as for
+ * an ordinary user, in a user namespace. Because that identity may not be able
+ * to walk to a source (a home below /root), root clones each source's mount
+ * and lays it out below AM_STAGE in a mount namespace of the supervisor's own.
+ */
+#ifndef AM_SANDBOX_LAUNCH_H
+#define AM_SANDBOX_LAUNCH_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define AM_MAX_BINDS 512
+#define AM_STAGE "/mnt"
+#define AM_INSIDE "/.amap"		/* where amap-confine is bound */
+
+/* Descriptors of amap-confine, the same in every launch. */
+enum { AM_FD_STATUS = 3, AM_FD_POLICY, AM_FD_ENV, AM_FD_FREE = 10 };
+
+struct ams_launch {
+	int unit;			/* its directory */
+	uid_t uid;
+	gid_t gid;
+	int tty;
+	const char *restart;		/* never, on-failure, always, unless-stopped */
+	int policy, env;
+	char **argv;			/* of bubblewrap */
+	size_t n_argv;
+	struct { int fd, dir; } binds[AM_MAX_BINDS];
+	size_t n_binds;
+	char why[512];			/* set by whatever below returns -1 */
+};
+
+struct ams_mount {
+	const char *source, *target;
+	int writable;
+};
+
+/*
+ * Whether this machine can run a sandbox at all: bubblewrap, user namespaces,
+ * Landlock. -1 with the object, the reason and the remedy in why.
+ */
+int ams_launch_preflight(char why[512]);
+
+/* Where bubblewrap is; NULL when it is on no directory of PATH. Static. */
+const char *ams_launch_bwrap(void);
+
+/* The identity that a policy gets: the policy's own, else the caller's, never root's. */
+int ams_launch_identity(struct ams_launch *l, const char *user, const char *group);
+
+/* Appends a word, or words up to NULL. */
+void ams_launch_word(struct ams_launch *l, const char *word);
+void ams_launch_words(struct ams_launch *l, ...) __attribute__((sentinel));
+
+/* Takes over fd and binds what it is at target. */
+int ams_launch_bind(struct ams_launch *l, int fd, const char *target, int writable);
+
+/* Opens a host path without following a link anywhere in it; O_PATH. -1 with errno. */
+int ams_open_unlinked(const char *path);
+
+/*
+ * The file system of a sandbox: the root image ("host" or a directory), the
+ * private /etc and home of the unit, proc, dev, tmp, and the mounts.
+ */
+int ams_launch_image(struct ams_launch *l, const char *image, const char *hostname, const struct ams_mount *mounts, size_t n);
+
+/* The file system of a service: system paths, and the mounts at their own paths. */
+int ams_launch_service(struct ams_launch *l, const struct ams_mount *mounts, size_t n);
+
+/* The unit's /etc; at creation. */
+int ams_launch_make_etc(int unit, uid_t uid, gid_t gid, const char *hostname);
+
+/* Ends the words: amap-confine, its options, and the command. */
+int ams_launch_command(struct ams_launch *l, const char *chdir, char *const limits[], char *const command[]);
+
+/* A descriptor that holds the environment as NUL-ended strings. */
+int ams_launch_env(char *const env[]);
+
+/* In the supervisor, once: the stage, when root. */
+int ams_launch_stage(struct ams_launch *l);
+
+/* In a child of the supervisor: becomes bubblewrap, with these as output and status. Never returns. */
+_Noreturn void ams_launch_exec(struct ams_launch *l, int output, int status);
+
+/* Looks for a reason in the kernel's settings why bubblewrap could make no namespace. Static; NULL: none. */
+const char *ams_launch_userns_problem(void);
+
+#endif

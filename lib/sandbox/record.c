@@ -1,0 +1,94 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../file.h"
+#include "record.h"
+
+#define LINE_MAX_BYTES 4096
+
+static int
+begin(struct ams_ring *r, int flags)
+{
+	struct stat st;
+
+	r->fd = openat(r->unit, r->name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+	r->size = r->fd >= 0 && fstat(r->fd, &st) == 0 ? (size_t)st.st_size : 0;
+	return r->fd < 0 ? -1 : 0;
+}
+
+int
+ams_ring_open(struct ams_ring *r, int unit, const char *name)
+{
+	r->unit = unit;
+	r->name = name;
+	return begin(r, 0);
+}
+
+void
+ams_ring_add(struct ams_ring *r, const void *bytes, size_t len)
+{
+	char old[64];
+
+	if (r->fd < 0 || am_write_all(r->fd, bytes, len) != 0)
+		return;		/* a full disk loses log lines, not the sandbox */
+	r->size += len;
+	if (r->size < AM_RING_MAX)
+		return;
+	snprintf(old, sizeof old, "%s.old", r->name);
+	if (renameat(r->unit, r->name, r->unit, old) == 0) {
+		close(r->fd);
+		begin(r, O_EXCL);
+	}
+}
+
+char *
+ams_ring_last(int unit, const char *name, size_t max, size_t *len)
+{
+	char old[64], *a, *b;
+	size_t na = 0, nb = 0;
+
+	snprintf(old, sizeof old, "%s.old", name);
+	a = am_read_regular(unit, old, 4 * AM_RING_MAX, &na);
+	b = am_read_regular(unit, name, 4 * AM_RING_MAX, &nb);
+	if (a == NULL && b == NULL)
+		return NULL;
+	if ((a = realloc(a, na + nb + 1)) == NULL)
+		abort();
+	if (b != NULL)
+		memcpy(a + na, b, nb);
+	free(b);
+	*len = na + nb;
+	if (*len > max) {
+		memmove(a, a + *len - max, max);
+		*len = max;
+	}
+	a[*len] = '\0';
+	return a;
+}
+
+void
+ams_log(struct ams_ring *log, const char *source, const char *level, const char *target, const char *text, size_t len)
+{
+	char line[LINE_MAX_BYTES];
+	struct timespec now;
+	int n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	n = snprintf(line, sizeof line, "[%lld.%03ld] [%-7s] [%-5s] [%s] ", (long long)now.tv_sec,
+	    now.tv_nsec / 1000000, source, level, target);
+	if (len > sizeof line - 1 - (size_t)n)
+		len = sizeof line - 1 - (size_t)n;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		line[n++] = c == '\t' ? ' ' : c < 0x20 || c == 0x7f ? '?' : (char)c;
+	}
+	line[n++] = '\n';
+	ams_ring_add(log, line, (size_t)n);
+}

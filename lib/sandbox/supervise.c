@@ -1,0 +1,549 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../file.h"
+#include "../id.h"
+#include "record.h"
+#include "state.h"
+#include "supervise.h"
+
+#define CLIENTS 8
+#define BACKOFF_FIRST_MS 1000
+#define BACKOFF_MAX_MS 180000
+#define BACKOFF_RESET_MS 10000
+
+struct super {
+	struct ams_launch *launch;
+	struct ams_run run;
+	struct ams_ring log, output;
+	int report;		/* to whoever created or started; -1 once told */
+	int signals, listener, clients[CLIENTS];
+	int status;		/* of amap-confine, until the main process runs */
+	int out;		/* what the main process writes: a pipe */
+	int terminal;		/* its pseudo-terminal, or -1 */
+	int main_fd, init_fd;	/* pidfds of the main process and of its namespace's first */
+	pid_t child;		/* bubblewrap; 0 while none runs */
+	int stopping;
+	long long backoff_ms, deadline_ms;
+	char line[1024];	/* the unfinished last line of output */
+	size_t line_len;
+	char last[256];		/* the last finished one */
+};
+
+static long long
+now_ms(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void
+event(struct super *s, const char *level, const char *text)
+{
+	ams_log(&s->log, "gateway", level, "supervisor", text, strlen(text));
+}
+
+static void
+tell(struct super *s, const char *word)
+{
+	if (s->report < 0)
+		return;
+	(void)!write(s->report, word, strlen(word));
+	close(s->report);
+	s->report = -1;
+}
+
+static void
+set_phase(struct super *s, const char *phase, const char *reason, const char *message)
+{
+	s->run.phase = phase;
+	snprintf(s->run.reason, sizeof s->run.reason, "%s", reason);
+	snprintf(s->run.message, sizeof s->run.message, "%s", message);
+	ams_unit_set_run(s->launch->unit, &s->run);
+}
+
+static void
+drop(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* ---- the main process ---- */
+
+static int
+start(struct super *s)
+{
+	int pipes[2], pair[2], on = 1;
+
+	if (pipe2(pipes, O_CLOEXEC) != 0)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0 ||
+	    setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+		return -1;
+	am_random_uuid(s->run.instance);
+	s->run.message[0] = '\0';
+	if ((s->child = fork()) < 0)
+		return -1;
+	if (s->child == 0)
+		ams_launch_exec(s->launch, pipes[1], pair[1]);
+	close(pipes[1]);
+	close(pair[1]);
+	s->out = pipes[0];
+	s->status = pair[0];
+	fcntl(s->out, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static void
+running(struct super *s)
+{
+	char text[64];
+
+	drop(&s->status);
+	s->run.started_ms = now_ms(CLOCK_REALTIME);
+	s->run.next_restart_ms = 0;
+	set_phase(s, "Ready", "MainProcessRunning", "");
+	snprintf(text, sizeof text, "main process started pid=%d", (int)s->run.main.pid);
+	event(s, "INFO", text);
+	tell(s, "R");
+}
+
+/* The first packet says who the main process is, by credentials that the kernel vouches for. */
+static void
+status_packet(struct super *s, int flags)
+{
+	char text[sizeof s->run.message], control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { text, sizeof text - 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+	ssize_t n = recvmsg(s->status, &msg, MSG_CMSG_CLOEXEC | flags);
+	struct ucred who = { 0 };
+	pid_t parent;
+
+	if (n < 0 && errno == EINTR)
+		return;
+	for (struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c != NULL; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&who, CMSG_DATA(c), sizeof who);
+		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+			drop(&s->terminal);
+			memcpy(&s->terminal, CMSG_DATA(c), sizeof s->terminal);
+			fcntl(s->terminal, F_SETFL, O_RDWR | O_NONBLOCK);
+		}
+	}
+	if (n <= 0) {
+		if (s->main_fd >= 0 && s->run.message[0] == '\0')
+			running(s);
+		drop(&s->status);
+		return;
+	}
+	text[n] = '\0';
+	if (strcmp(text, "start") != 0) {
+		snprintf(s->run.message, sizeof s->run.message, "%s", text);
+		return;
+	}
+	if (ams_proc_look(who.pid, &s->run.main, &parent) == 0 && ams_proc_look(parent, &s->run.init, NULL) == 0) {
+		s->main_fd = ams_proc_open(&s->run.main);
+		s->init_fd = ams_proc_open(&s->run.init);
+	}
+}
+
+/* ---- what it writes ---- */
+
+/* Finished lines go to the log, without the escape sequences of a terminal. */
+static void
+log_lines(struct super *s, const char *p, size_t len)
+{
+	for (const char *end = p + len; p < end; p++) {
+		if (*p == '\n' || s->line_len == sizeof s->line) {
+			while (s->line_len > 0 && s->line[s->line_len - 1] == '\r')
+				s->line_len--;
+			if (s->line_len > 0) {
+				ams_log(&s->log, "sandbox", "INFO", "main", s->line, s->line_len);
+				snprintf(s->last, sizeof s->last, "%.*s", (int)s->line_len, s->line);
+			}
+			s->line_len = 0;
+		}
+		if (*p != '\n')
+			s->line[s->line_len++] = *p;
+	}
+}
+
+/* 0 when there is no more for now. */
+static int
+forward(struct super *s, int *from)
+{
+	char buf[16384];
+	ssize_t n = read(*from, buf, sizeof buf);
+
+	if (n < 0 && errno == EINTR)
+		return 1;
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	if (n <= 0) {		/* EIO: the last process has closed the terminal */
+		drop(from);
+		return 0;
+	}
+	ams_ring_add(&s->output, buf, (size_t)n);
+	log_lines(s, buf, (size_t)n);
+	for (size_t i = 0; i < CLIENTS; i++)
+		/* one that cannot keep up is let go rather than waited for */
+		if (s->clients[i] >= 0 && send(s->clients[i], buf, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
+			drop(&s->clients[i]);
+	return 1;
+}
+
+/* ---- connected terminals ---- */
+
+static void
+greet(struct super *s)
+{
+	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
+	size_t i = 0;
+
+	while (i < CLIENTS && s->clients[i] >= 0)
+		i++;
+	if (fd >= 0 && i == CLIENTS)
+		close(fd);
+	else
+		s->clients[i] = fd;
+}
+
+static void
+hear(struct super *s, int *client)
+{
+	unsigned char head[5], data[512];
+	struct winsize size = { 0 };
+	size_t len;
+
+	/* Clients are our own and write whole messages; anything else is no client. */
+	if (recv(*client, head, 3, MSG_WAITALL) != 3)
+		goto gone;
+	if (head[0] == 'r') {
+		if (recv(*client, head + 3, 2, MSG_WAITALL) != 2)
+			goto gone;
+		size.ws_row = (unsigned short)(head[1] << 8 | head[2]);
+		size.ws_col = (unsigned short)(head[3] << 8 | head[4]);
+		if (s->terminal >= 0)
+			ioctl(s->terminal, TIOCSWINSZ, &size);
+		return;
+	}
+	len = (size_t)head[1] << 8 | head[2];
+	if (head[0] != 'd' || len > sizeof data || recv(*client, data, len, MSG_WAITALL) != (ssize_t)len)
+		goto gone;
+	if (s->terminal >= 0)
+		(void)!write(s->terminal, data, len);
+	return;
+gone:
+	drop(client);
+}
+
+/* ---- the end of a main process ---- */
+
+static _Noreturn void
+finish(struct super *s, const char *phase, const char *reason, const char *message)
+{
+	memset(&s->run.init, 0, sizeof s->run.init);
+	memset(&s->run.main, 0, sizeof s->run.main);
+	memset(&s->run.supervisor, 0, sizeof s->run.supervisor);
+	s->run.next_restart_ms = 0;
+	set_phase(s, phase, reason, message);
+	event(s, "INFO", phase);
+	unlinkat(s->launch->unit, "ctl", 0);
+	tell(s, s->run.message[0] != '\0' ? s->run.message : reason);
+	_exit(0);
+}
+
+static int
+wants_restart(const struct super *s, int code)
+{
+	const char *policy = s->launch->restart;
+
+	return strcmp(policy, "always") == 0 || strcmp(policy, "unless-stopped") == 0 ||
+	    (strcmp(policy, "on-failure") == 0 && code != 0);
+}
+
+/* Bubblewrap says why it failed on its standard error, which is the last of the output. */
+static void
+explain(struct super *s)
+{
+	const char *why = ams_launch_userns_problem();
+
+	if (s->run.message[0] != '\0')
+		return;
+	snprintf(s->run.message, sizeof s->run.message, "%s", why != NULL ? why : s->last[0] != '\0' ? s->last : "bwrap said nothing");
+}
+
+/*
+ * Waits until the namespace is empty. What bubblewrap left when it was killed
+ * half way has become our child, and is killed too.
+ */
+static void
+reap_rest(struct super *s)
+{
+	struct pollfd init = { s->init_fd, POLLIN, 0 };
+	char path[64], list[1024];
+	ssize_t n;
+	int fd;
+
+	if (s->init_fd >= 0)
+		poll(&init, 1, AM_STOP_GRACE * 1000);
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	while ((fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
+		n = read(fd, list, sizeof list - 1);
+		close(fd);
+		if (n <= 0)
+			break;
+		list[n] = '\0';
+		kill((pid_t)atol(list), SIGKILL);
+		if (waitpid((pid_t)atol(list), NULL, 0) < 0)
+			break;
+	}
+}
+
+static void
+ended(struct super *s, int status)
+{
+	int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	long long ran = now_ms(CLOCK_REALTIME) - s->run.started_ms;
+	int ran_at_all = s->run.started_ms != 0;
+	char text[128], saved[sizeof s->run.message];
+
+	while (s->status >= 0)		/* a reason that is still on its way */
+		status_packet(s, MSG_DONTWAIT);
+	for (int i = 0; i < 64 && s->out >= 0 && forward(s, &s->out); i++)
+		;
+	for (int i = 0; i < 64 && s->terminal >= 0 && forward(s, &s->terminal); i++)
+		;
+	if (s->line_len > 0)
+		log_lines(s, "\n", 1);
+	ran_at_all |= s->run.started_ms != 0;
+	if (!ran_at_all)
+		explain(s);
+	reap_rest(s);
+	drop(&s->out);
+	drop(&s->terminal);
+	drop(&s->main_fd);
+	drop(&s->init_fd);
+	s->child = 0;
+	s->run.exit_code = code;
+	memset(&s->run.init, 0, sizeof s->run.init);
+	memset(&s->run.main, 0, sizeof s->run.main);
+	snprintf(text, sizeof text, "main process ended status=%d", code);
+	event(s, code == 0 || s->stopping ? "INFO" : "WARN", text);
+	if (s->stopping)
+		finish(s, "Stopped", "ContainerStopped", "");
+	snprintf(saved, sizeof saved, "%s", s->run.message);
+	if (!ran_at_all)
+		finish(s, "Error", "ContainerStartFailed", saved);
+	if (!wants_restart(s, code)) {
+		if (code == 0)
+			finish(s, "Completed", "MainProcessCompleted", "");
+		finish(s, "Error", "MainProcessExited", saved[0] != '\0' ? saved : text);
+	}
+	if (ran >= BACKOFF_RESET_MS)
+		s->backoff_ms = BACKOFF_FIRST_MS;
+	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + s->backoff_ms;
+	s->run.next_restart_ms = now_ms(CLOCK_REALTIME) + s->backoff_ms;
+	s->backoff_ms = s->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : s->backoff_ms * 2;
+	set_phase(s, "Starting", code == 0 ? "MainProcessCompleted" : "MainProcessFailed", text);
+}
+
+/* ---- the loop ---- */
+
+static void
+stop(struct super *s)
+{
+	if (s->child == 0)
+		finish(s, "Stopped", "ContainerStopped", "");
+	if (s->stopping)
+		return;
+	s->stopping = 1;
+	set_phase(s, "Stopping", "", "");
+	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + AM_STOP_GRACE * 1000;
+	if (s->main_fd >= 0)
+		syscall(SYS_pidfd_send_signal, s->main_fd, SIGTERM, NULL, 0);
+	else
+		kill(s->child, SIGKILL);
+}
+
+static void
+handle_signals(struct super *s)
+{
+	struct signalfd_siginfo info;
+	int status;
+
+	while (read(s->signals, &info, sizeof info) == sizeof info) {
+		if (info.ssi_signo != SIGCHLD)
+			stop(s);
+		else if (s->child > 0 && waitpid(s->child, &status, WNOHANG) == s->child)
+			ended(s, status);
+	}
+}
+
+static void
+handle_deadline(struct super *s)
+{
+	if (s->deadline_ms == 0 || now_ms(CLOCK_MONOTONIC) < s->deadline_ms)
+		return;
+	s->deadline_ms = 0;
+	if (s->stopping) {
+		kill(s->child, SIGKILL);
+		return;
+	}
+	s->run.restarts++;
+	if (start(s) != 0)
+		finish(s, "Error", "ContainerStartFailed", strerror(errno));
+}
+
+static _Noreturn void
+loop(struct super *s)
+{
+	for (;;) {
+		struct pollfd p[5 + CLIENTS] = {
+			{ s->signals, POLLIN, 0 }, { s->listener, POLLIN, 0 }, { s->status, POLLIN, 0 },
+			{ s->out, POLLIN, 0 }, { s->terminal, POLLIN, 0 },
+		};
+		long long wait = s->deadline_ms == 0 ? -1 : s->deadline_ms - now_ms(CLOCK_MONOTONIC);
+
+		for (size_t i = 0; i < CLIENTS; i++)
+			p[5 + i] = (struct pollfd){ s->clients[i], POLLIN, 0 };
+		if (poll(p, 5 + CLIENTS, s->deadline_ms == 0 ? -1 : wait < 0 ? 0 : (int)wait) < 0 && errno != EINTR)
+			finish(s, "Error", "ControlSupervisorExited", strerror(errno));
+		if (p[2].revents != 0)
+			status_packet(s, 0);
+		if (p[3].revents != 0)
+			forward(s, &s->out);
+		if (p[4].revents != 0)
+			forward(s, &s->terminal);
+		if (p[1].revents != 0)
+			greet(s);
+		for (size_t i = 0; i < CLIENTS; i++)
+			if (p[5 + i].revents != 0 && s->clients[i] >= 0)
+				hear(s, &s->clients[i]);
+		if (p[0].revents != 0)
+			handle_signals(s);
+		handle_deadline(s);
+	}
+}
+
+/* By its short name, from inside the directory: no path is too long for a socket then. */
+static int
+listen_here(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX, .sun_path = "ctl" };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	unlink("ctl");		/* the lock says that nobody else serves it */
+	if (fd >= 0 && (bind(fd, (struct sockaddr *)&sun, sizeof sun) != 0 || listen(fd, CLIENTS) != 0))
+		drop(&fd);
+	return fd;
+}
+
+/* What the caller's shell had open is not held by something that outlives it. */
+static void
+close_others(const struct ams_launch *l, int report)
+{
+	DIR *d = opendir("/proc/self/fd");
+	struct dirent *e;
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		int fd = atoi(e->d_name), keep = fd < 3 || fd == dirfd(d) || fd == report || fd == l->unit ||
+		    fd == l->policy || fd == l->env;
+
+		for (size_t i = 0; i < l->n_binds; i++)
+			keep |= fd == l->binds[i].fd;
+		if (!keep)
+			close(fd);
+	}
+	if (d != NULL)
+		closedir(d);
+}
+
+static _Noreturn void
+supervisor(struct ams_launch *l, int report, const char *first_phase)
+{
+	struct super s = { .launch = l, .report = report, .status = -1, .out = -1, .terminal = -1, .main_fd = -1,
+	    .init_fd = -1,
+	    .backoff_ms = BACKOFF_FIRST_MS };
+	int lock, null;
+	sigset_t set;
+
+	for (size_t i = 0; i < CLIENTS; i++)
+		s.clients[i] = -1;
+	prctl(PR_SET_NAME, "amap-supervise");
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	close_others(l, report);
+	sigfillset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	ams_ring_open(&s.log, l->unit, "log");
+	ams_ring_open(&s.output, l->unit, "output");
+	ams_proc_look(getpid(), &s.run.supervisor, NULL);
+	s.run.exit_code = -1;
+	lock = openat(l->unit, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
+		tell(&s, "another supervisor runs");
+		_exit(1);
+	}
+	if (fchdir(l->unit) != 0 || (s.listener = listen_here()) < 0)
+		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
+	set_phase(&s, first_phase, "Starting", "");
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	if (ams_launch_stage(l) != 0)
+		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
+	if (start(&s) != 0)
+		finish(&s, "Error", "ContainerStartFailed", strerror(errno));
+	loop(&s);
+}
+
+int
+ams_supervise(struct ams_launch *l, const char *first_phase)
+{
+	int report[2], status;
+	pid_t pid;
+
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return -1;
+	fflush(NULL);
+	if ((pid = fork()) < 0)
+		return -1;
+	if (pid == 0) {
+		/* twice, so that nobody has to wait for the supervisor but init */
+		setsid();
+		if ((pid = fork()) != 0)
+			_exit(pid < 0);
+		close(report[0]);
+		supervisor(l, report[1], first_phase);
+	}
+	close(report[1]);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return report[0];
+}

@@ -1,0 +1,169 @@
+load common
+load sandbox
+
+@test "amap-sandbox answers the usual options" {
+	usage_is_sound amap-sandbox
+}
+
+@test "create, get, list, exec, stop, start, delete: the life of a sandbox" {
+	run -0 --separate-stderr box one
+	assert_output "Created sandbox: one"
+	[ -z "$stderr" ]
+	run -0 amap-sandbox sandbox list --names
+	assert_output "one"
+	run -0 amap-sandbox sandbox list --all-workspaces --names
+	assert_output "default/one"
+	run -0 amap-sandbox sandbox list --all-workspaces -o json
+	id=$(jq -r '.[0].id' <<<"$output")
+	run -0 amap-sandbox sandbox get one --output json
+	run -0 jq -r '.id, .name, .workspace, .phase, .restart_policy, .exit_code' <<<"$output"
+	assert_output "$id
+one
+default
+Ready
+never
+null"
+	run -0 inside one sh -c 'echo kept >/sandbox/file; echo gone >/tmp/file; pwd'
+	assert_output "/sandbox"
+	run -0 amap-sandbox sandbox stop one
+	assert_output "✓ Stopped sandbox one"
+	refused "sandbox 'one' is not ready (phase: Stopped); wait for it to reach Ready state" inside one true
+	refused "sandbox must be Ready to stop (current phase: Stopped)" amap-sandbox sandbox stop one
+	run -0 amap-sandbox sandbox start one
+	assert_output "✓ Started sandbox one"
+	refused "sandbox must be Stopped to start (current phase: Ready)" amap-sandbox sandbox start one
+	run -1 inside one cat /sandbox/file /tmp/file
+	assert_output "kept
+cat: /tmp/file: No such file or directory"
+	run -0 amap-sandbox sandbox list --ids
+	assert_output "$id"
+	run -0 amap-sandbox sandbox delete one
+	assert_output "✓ Deleted sandbox one"
+	run -0 amap-sandbox sandbox delete one
+	assert_output "! Sandbox one not found"
+	run -0 amap-sandbox sandbox list --names
+	assert_output ""
+	run -0 amap-sandbox sandbox list
+	assert_output "No sandboxes found."
+	run -0 find state -mindepth 2
+	assert_output ""
+}
+
+@test "every create has a new ID" {
+	box one
+	first=$(amap-sandbox sandbox list --ids)
+	amap-sandbox sandbox delete one
+	box one
+	[ "$(amap-sandbox sandbox list --ids)" != "$first" ]
+}
+
+@test "exec passes the status on; its own failures are 1, a timeout is 124" {
+	box one
+	run -7 inside one sh -c 'exit 7'
+	run -137 inside one sh -c 'kill -9 $$'
+	run -124 amap-sandbox sandbox exec --name one --no-tty --no-login-shell --timeout 1 -- sleep 60
+	run -127 inside one no-such-command
+	run -126 inside one /etc/passwd
+	run -0 amap-sandbox sandbox exec --name one --no-tty -- sh -c 'echo "$1"' sh "a  'b"
+	assert_output "a  'b"
+	refused "sandbox not found" inside nobody true
+	run -2 amap-sandbox sandbox exec --name one --no-tty --
+	run -2 amap-sandbox sandbox exec --name one --no-such-option -- true
+}
+
+@test "exec hands on standard input, an environment and a directory" {
+	box one --env FROM_CREATE=1
+	run -0 sh -c 'seq 100000 | amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- cksum'
+	assert_output "$(seq 100000 | cksum)"
+	run -0 amap-sandbox sandbox exec --name one --no-tty --no-login-shell --env A=b=c --workdir /usr -- sh -c 'echo "$A $FROM_CREATE"; pwd'
+	assert_output "b=c 1
+/usr"
+	refused "/nowhere: No such file or directory" amap-sandbox sandbox exec --name one --no-tty --no-login-shell --workdir /nowhere -- true
+}
+
+@test "the environment inside is the sandbox's own, not the caller's" {
+	SECRET=x ANTHROPIC_API_KEY=sk box one
+	run -0 env SECRET=x ANTHROPIC_API_KEY=sk amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- env
+	run -0 sort <<<"$output"
+	assert_output "HOME=/sandbox
+LANG=C.UTF-8
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+USER=sandbox"
+}
+
+@test "a member has its lanes, read-only but for the outbox, and only its own" {
+	fleet alpha beta
+	member alpha
+	for lane in payload roster lanes/inbox lanes/peer; do
+		run -2 inside alpha sh -c "echo x >/opt/amap/$lane/new"
+		assert_output "sh: 1: cannot create /opt/amap/$lane/new: Read-only file system"
+	done
+	inside alpha sh -c 'echo request >/opt/amap/lanes/outbox/new'
+	[ "$(cat home/instances/alpha/outbox/new)" = request ]
+	run -0 inside alpha cat /opt/amap/lanes/inbox/file
+	assert_output "secret"
+	run -2 inside alpha ls "$home/instances/beta"
+	refused "amap-openshell interceptor: name: alpha2 is not a member of the fleet; mounts[0].source: $home/instances/beta/outbox is not one of" \
+		box alpha2 --driver-config-json "$(driver beta | jq -c '.docker.mounts |= map(select(.target | endswith("outbox")))')"
+	refused "amap-openshell interceptor:" amap-sandbox sandbox create --name beta --detach --no-tty \
+		--driver-config-json "$(driver beta | jq -c '.docker.mounts[2].read_only = false')" -- true
+	run -0 amap-sandbox sandbox list --names
+	assert_output "alpha"
+}
+
+@test "ps and inspect tell of what runs, from the running process" {
+	fleet alpha
+	member alpha
+	id=$(amap-sandbox sandbox list --ids)
+	run -0 amap-sandbox ps -q --filter "label=openshell.ai/sandbox-id=$id"
+	assert_output "$id"
+	amap-sandbox inspect "$id" >inspect
+	pid=$(jq '.[0].State.Pid' inspect)
+	[ "$(jq -r '.[0].Mountinfo' inspect)" = "$(cat /proc/"$pid"/mountinfo)
+" ] || diff <(jq -j '.[0].Mountinfo' inspect) /proc/"$pid"/mountinfo
+	run -0 jq -c '.[0] | .State.Running, .State.Status, .Config.Labels, .HostConfig' inspect
+	assert_output "true
+\"running\"
+{\"openshell.ai/managed-by\":\"openshell\",\"openshell.ai/sandbox-id\":\"$id\",\"openshell.ai/sandbox-name\":\"alpha\",\"openshell.ai/sandbox-workspace\":\"default\"}
+{\"NetworkMode\":\"none\",\"RestartPolicy\":{\"Name\":\"no\"}}"
+	amap-sandbox sandbox stop alpha
+	run -0 amap-sandbox ps -q --filter "label=openshell.ai/sandbox-id=$id"
+	assert_output ""
+	run -0 amap-sandbox inspect "$id"
+	run -0 jq -c '.[0] | .State.Running, .Mountinfo' <<<"$output"
+	assert_output "false
+null"
+	run -1 --separate-stderr amap-sandbox inspect nobody
+	assert_output "[]"
+	assert_equal "$stderr" "Error: No such object: nobody"
+}
+
+@test "a service sees exactly its mounts, runs once, and is restarted" {
+	mkdir -p data/in data/out
+	[ "$(id -u)" -ne 0 ] || chown -R "$run_as" data
+	printf '%s\tro\n%s\trw\n' "$PWD/data/in" "$PWD/data/out" >mounts
+	run -0 amap-sandbox service start router --mounts mounts --restart unless-stopped -- \
+		sh -c "touch $PWD/data/in/x; ls $PWD/data/out; id -u; echo up >>$PWD/data/out/log; test -e $PWD/data/out/stay && exec sleep 600"
+	assert_output "✓ Started service router"
+	run -1 amap-sandbox service start router --mounts mounts -- true
+	assert_output "amap-sandbox: service router: runs already: stop it first with amap-sandbox service stop router"
+	touch data/out/stay
+	timeout 20 sh -c 'until [ "$(grep -c up data/out/log)" -eq 2 ]; do sleep 0.1; done'
+	run -0 amap-sandbox ps --all --filter 'name=^router$' --format '{{.Names}}'
+	assert_output "router"
+	timeout 20 sh -c 'until amap-sandbox inspect router | grep -q "\"Running\": true"; do sleep 0.1; done'
+	run -0 jq -r '.[0] | .Name, .HostConfig.RestartPolicy.Name' <<<"$(amap-sandbox inspect router)"
+	assert_output "/router
+unless-stopped"
+	run -0 amap-sandbox logs router
+	assert_output --partial "] [sandbox] [INFO ] [main] touch: cannot touch '$PWD/data/in/x': Read-only file system"
+	assert_output --partial "[main] stay"
+	refute_output --partial "denied"
+	assert_output --partial "[main] ${run_as%%:*}"
+	run -0 amap-sandbox service stop router
+	run -0 amap-sandbox service list
+	assert_output "router	Stopped	0"
+	run -0 amap-sandbox service delete router
+	run -0 amap-sandbox service list
+	assert_output ""
+}
