@@ -67,7 +67,6 @@ states() {
 		case $state:$recorded in
 		unknown:*)
 			last_words="UNKNOWN: $why"
-			[ "$stage" != preflight ] || printf 'UNKNOWN: %s\n' "$why"
 			return 1 ;;
 		unfit:*) warn "$name: $why"; return 1 ;;
 		absent:*) printf '%s absent\n' "$name" ;;
@@ -79,7 +78,10 @@ states() {
 }
 in_state() { awk -v s="$1" '$2 == s { print $1 }' "$work/states"; }
 
-states || exit 1
+if ! states; then
+	[ "$state" != unknown ] || printf 'UNKNOWN: %s\n' "$why"
+	exit 1
+fi
 problem=''
 add_problem() {
 	[ -n "$apply" ] || printf 'preflight: %s\n' "$1"

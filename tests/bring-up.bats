@@ -1,0 +1,171 @@
+load common
+load golden
+load embedded
+
+teardown() {
+	embedded_teardown
+}
+
+# Only the lines of the stages, and the last one.
+stages() {
+	grep -E '^(stage|AMAP|bring-up|dry run|preflight|key|UNKNOWN)' <<<"$output"
+}
+
+titles='stage 1/7 image: the image of the sandboxes
+stage 2/7 gateway-config: what the gateway must allow
+stage 3/7 install: the home
+stage 4/7 profile: the provider profile
+stage 5/7 provision: the members and their sandboxes
+stage 6/7 router: the router
+stage 7/7 verify: what really runs'
+
+@test "embedded: a dry run goes through all stages and makes nothing" {
+	embedded_setup
+	run -0 amap bring-up
+	assert_equal "$(stages | grep -v ': would')" "key: none
+$titles
+dry run: nothing was changed; add --apply to bring AMAP up"
+	assert_equal "$(stages | grep ': would')" "stage 1/7 image: would skip (embedded sandboxes run on this host's own system)
+stage 2/7 gateway-config: would run
+stage 3/7 install: would run
+stage 4/7 profile: would skip (embedded sandboxes have no provider)
+stage 5/7 provision: would run
+stage 6/7 router: would run
+stage 7/7 verify: would run"
+	[ ! -e "$H" ]
+	[ ! -e "$AMAP_SANDBOX_DIR/gateway.toml" ]
+	[ ! -e "$XDG_CONFIG_HOME" ]
+}
+
+@test "embedded: two members from nothing, then nothing left to do, then what was taken away comes back" {
+	embedded_setup
+	run amap bring-up --agent "$TOP/examples/agents/files.sh" --apply
+	assert_line 'stage 6/7 router: done'
+	assert_line 'stage 7/7 verify: what really runs'
+	[ "$status" -ne 0 ] || assert_equal "${lines[-1]}" 'AMAP is up'
+	[ "$status" -eq 0 ] || assert_regex "${lines[-1]}" '^bring-up stopped at verify: '
+	assert_equal "$(amap-sandbox sandbox list --all-workspaces --names | sort)" "default/alpha
+default/beta"
+	run -0 amap list
+	assert_regex "$output" '^alpha: member \([0-9a-f-]{36}\)
+beta: member \([0-9a-f-]{36}\)$'
+	assert_equal "$(stat -c '%u %a' "$H/payload/agent")" "$(id -u) 755"
+	for made in . roster instances/alpha/inbox/notices instances/beta/outbox router-state; do
+		assert_equal "$made $(stat -c %u "$H/$made")" "$made $fleet_uid"
+	done
+	assert_equal "$(stat -c %a "$AMAP_SANDBOX_DIR/gateway.toml")" 600
+	run -0 jq -r '.members[].state' "$H/roster/roster.json"
+
+	# Nothing is made twice.
+	before=$(amap-sandbox sandbox list --all-workspaces --ids; pgrep -f "$H/router.json" | sort)
+	run amap bring-up --apply
+	assert_line 'stage 5/7 provision: skipped (every member is present and recorded)'
+	assert_line 'stage 6/7 router: skipped (it is running and has published the roster)'
+	assert_equal "$(amap-sandbox sandbox list --all-workspaces --ids; pgrep -f "$H/router.json" | sort)" "$before"
+
+	# A router that is gone is started again, a member that is gone is refused by name.
+	amap-sandbox service stop amap-router
+	run amap bring-up --apply
+	assert_line 'stage 6/7 router: done'
+	amap-sandbox sandbox delete alpha
+	run -1 amap bring-up --apply
+	assert_equal "${lines[-2]}" 'stage 5/7 provision: stopped'
+	assert_regex "${lines[-1]}" '^bring-up stopped at provision: amap-openshell provision: alpha: recorded with the ID .* gone.*deprovision alpha first$'
+	run -0 amap deprovision alpha --apply
+	run amap bring-up --apply
+	assert_line 'stage 5/7 provision: done'
+	run -0 amap list
+}
+
+@test "embedded: another fleet's gateway configuration is never changed" {
+	embedded_setup
+	mkdir -m 700 "$AMAP_SANDBOX_DIR"
+	printf '[amap.embedded]\nhome = "/srv/other"\n' >"$AMAP_SANDBOX_DIR/gateway.toml"
+	cp "$AMAP_SANDBOX_DIR/gateway.toml" kept
+	run -1 amap bring-up --apply
+	assert_equal "${lines[-2]}" 'stage 2/7 gateway-config: stopped'
+	assert_regex "${lines[-1]}" '^bring-up stopped at gateway-config: .*gateway.toml: says something else'
+	run -0 cmp kept "$AMAP_SANDBOX_DIR/gateway.toml"
+	[ ! -e "$H/fleet.json" ]
+}
+
+@test "a second bring-up while one runs is refused with one line, and so is any verb that writes" {
+	embedded_setup
+	mkdir "$H"
+	exec 8<"$H"
+	flock -n 8
+	run -1 --separate-stderr amap bring-up --apply
+	assert_equal "$output" "bring-up stopped at preflight: $H: another amap-openshell is changing this home; wait until it has ended"
+	assert_equal "$stderr" "amap-openshell bring-up: $H: another amap-openshell is changing this home; wait until it has ended"
+	run -1 --separate-stderr amap install --apply
+	assert_equal "$stderr" "amap-openshell install: $H: another amap-openshell is changing this home; wait until it has ended"
+	[ ! -e "$H/fleet.json" ]
+	exec 8<&-
+}
+
+@test "preflight: a bad policy, home, user or router ends it with one line before anything is made" {
+	embedded_setup
+	echo '{' >bad.json
+	jq '.task_graph={}' "$TOP/examples/fleet.json" >nobody.json
+	jq '.task_graph={"Beta":["alpha"]}' "$TOP/examples/fleet.json" >badname.json
+	for options in "--fleet bad.json" "--fleet nobody.json" "--fleet badname.json" "--fleet none.json" \
+	    "--home $TOP/home" "--home relative" "--home $BATS_TEST_TMPDIR/no/such" "--run-as 0:5" "--run-as 1000" \
+	    "--router $PWD"; do
+		# shellcheck disable=SC2086
+		run -1 --separate-stderr amap $options bring-up --apply
+		assert_regex "$output" "^bring-up stopped at preflight: [^
+]*$"
+		assert_regex "$stderr" "^amap-openshell bring-up: [^
+]*$"
+		[ ! -e "$H" ]
+	done
+	run -2 amap bring-up --no-such
+	run -2 amap bring-up stray
+}
+
+# ---- on OpenShell ----
+
+
+@test "on OpenShell: the version must be given, and hold no white space" {
+	fake_gateway
+	H=$BATS_TEST_TMPDIR/home
+	unset CLAUDE_CODE_VERSION
+	run -2 sh "$TOP/sh/amap-openshell" --openshell openshell --home "$H" --run-as 1000:1000 bring-up
+	run -2 sh "$TOP/sh/amap-openshell" --openshell openshell --home "$H" --run-as 1000:1000 bring-up --claude-code-version '2 1'
+	[ ! -e "$H" ]
+}
+
+@test "on OpenShell: no interceptor and no key are remembered by a dry run and refused with --apply" {
+	fake_gateway
+	H=$BATS_TEST_TMPDIR/home
+	bring_up() {
+		sh "$TOP/sh/amap-openshell" --openshell openshell --docker false --home "$H" --run-as 1000:1000 \
+		    bring-up --claude-code-version 2.1.284 "$@"
+	}
+	run -1 --separate-stderr bring_up
+	assert_line --partial "preflight: $H/run/interceptor.sock: nobody listens"
+	assert_line --partial 'preflight: alpha beta: to be created, and there is no key'
+	assert_line 'key: none'
+	assert_equal "${lines[-1]%%:*}" 'dry run'
+	run -1 --separate-stderr bring_up --apply
+	assert_regex "$output" "^bring-up stopped at preflight: $H/run/interceptor.sock: nobody listens"
+	[ ! -e "$H" ]
+	run -1 --separate-stderr bring_up --api-key-stdin --apply </dev/null
+	assert_equal "$output" 'bring-up stopped at preflight: --api-key-stdin: standard input holds no key'
+	ANTHROPIC_API_KEY=sk-secret run -1 --separate-stderr bring_up
+	assert_line "key: \$ANTHROPIC_API_KEY is set"
+	run -1 --separate-stderr bring_up --api-key-stdin <<<"  sk-secret  "
+	assert_line 'key: given on stdin'
+	run -1 grep -r sk-secret "$FAKE_OPENSHELL"
+	run -1 grep '^1' "$FAKE_OPENSHELL/calls"
+}
+
+@test "on OpenShell: a state that cannot be told ends preflight" {
+	fake_gateway
+	H=$BATS_TEST_TMPDIR/home
+	echo 'list gateway unreachable' >"$FAKE_OPENSHELL/fail"
+	run -1 --separate-stderr sh "$TOP/sh/amap-openshell" --openshell openshell --home "$H" --run-as 1000:1000 \
+	    bring-up --claude-code-version 2.1.284
+	assert_line --index 0 --partial 'UNKNOWN: `sandbox get alpha` failed'
+	assert_line --index 1 --partial 'bring-up stopped at preflight: UNKNOWN: '
+}

@@ -1,0 +1,31 @@
+# Loaded by the tests that run a fleet in embedded sandboxes, for real. As root
+# the fleet runs as a user of its own, as anybody else as the caller.
+
+embedded_setup() {
+	for program in amap-sandbox amap-router inbox-submit; do
+		[ -x "$BIN/$program" ] || skip "no $program"
+	done
+	H=$BATS_TEST_TMPDIR/home
+	export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/cfg AMAP_SANDBOX_DIR=$BATS_TEST_TMPDIR/boxes
+	run_as=()
+	[ "$(id -u)" -ne 0 ] || run_as=(--run-as 64123:64123)
+	fleet_uid=$(id -u)
+	[ "$fleet_uid" -ne 0 ] || fleet_uid=64123
+}
+
+amap() { sh "$TOP/sh/amap-openshell" --home "$H" "${run_as[@]}" "$@"; }
+
+embedded_teardown() {
+	[ -d "${AMAP_SANDBOX_DIR-}" ] || return 0
+	amap-sandbox service stop amap-router || :
+	amap-sandbox sandbox delete --all || :
+} >/dev/null 2>&1
+
+# eventually COMMAND...: within 20 s.
+eventually() {
+	local until=$((SECONDS + 20))
+	until "$@"; do
+		[ $SECONDS -lt "$until" ] || return 1
+		sleep 0.05
+	done
+}
