@@ -40,7 +40,7 @@ outcome(enum am_verdict v)
 }
 
 static void
-check_setting(const struct am_gateway *g, int i, const char *path)
+check_setting(struct am_checks *out, const struct am_gateway *g, int i, const char *path)
 {
 	const struct am_setting *s = &am_driver_settings[i];
 	enum am_verdict v = am_gateway_setting(g, i);
@@ -51,17 +51,17 @@ check_setting(const struct am_gateway *g, int i, const char *path)
 	    asprintf(&remedy, "put %s = %s below [%s] in %s and restart the gateway", s->key, s->value, s->table,
 	    path == NULL ? "gateway.toml" : path) < 0)
 		abort();
-	am_check_put(stdout, &(struct am_check){ .section = section, .id = id, .claim = claim,
+	am_check_put(out, &(struct am_check){ .section = section, .id = id, .claim = claim,
 	    .expected = jv_string("set"),
 	    .actual = v == AM_UNSURE ? jv_null() : jv_string(v == AM_PRESENT ? "set" : "not set"),
 	    .provenance = "what bind mounts need of the Docker driver",
-	    .reason = v == AM_UNSURE ? g->why : NULL, .remedy = v == AM_PRESENT ? NULL : remedy }, outcome(v));
+	    .reason = v == AM_UNSURE ? g->why : NULL, .remedy = remedy }, outcome(v));
 	free(claim);
 	free(remedy);
 }
 
 static void
-check_registration(const struct am_gateway *g, const char *home)
+check_registration(struct am_checks *out, const struct am_gateway *g, const char *home)
 {
 	struct am_registration r;
 	enum am_verdict v = am_gateway_registration(g, home, &r);
@@ -74,12 +74,12 @@ check_registration(const struct am_gateway *g, const char *home)
 		jv_free(unmet);
 		unmet = jv_null();
 	}
-	am_check_put(stdout, &(struct am_check){ .section = section, .id = "V1",
+	am_check_put(out, &(struct am_check){ .section = section, .id = "V1",
 	    .claim = "the interceptor is registered with the gateway as rendered", .expected = jv_array(),
 	    .actual = unmet, .provenance = "the fragment that amap-render-gateway prints",
 	    .reason = v == AM_UNSURE ? g->why : NULL,
-	    .remedy = v == AM_PRESENT ? NULL : "merge the interceptor's fragment (amap-openshell gateway-config) and "
-	    "restart the gateway", .avoid = v == AM_PRESENT ? NULL : "set failure_policy to fail_open" }, outcome(v));
+	    .remedy = "merge the interceptor's fragment (amap-openshell gateway-config) and restart the gateway",
+	    .avoid = "set failure_policy to fail_open" }, outcome(v));
 	am_registration_free(&r);
 }
 
@@ -93,6 +93,7 @@ main(int argc, char *argv[])
 		{ NULL, 0, NULL, 0 }
 	};
 	const char *home = NULL, *problem, *path;
+	struct am_checks out = { .fp = stdout };
 	struct am_gateway g;
 	int c, rows = 0, rc = AM_OK;
 
@@ -114,10 +115,10 @@ main(int argc, char *argv[])
 		rc = print_rows(&g);
 	} else {
 		for (int i = 0; i < AM_DRIVER_SETTINGS; i++)
-			check_setting(&g, i, path);
+			check_setting(&out, &g, i, path);
 		if (home != NULL)
-			check_registration(&g, home);
-		am_put_end(stdout, AM_DRIVER_SETTINGS + (home != NULL));
+			check_registration(&out, &g, home);
+		rc = am_check_end(&out);
 	}
 	am_gateway_free(&g);
 	return am_finish(rc);

@@ -51,7 +51,7 @@ verdicts() {
 		assert_equal "$(printf '%s\n' "$output" | grep -c '"outcome":"PASS"')" 4
 		assert_line '{"end":4}'
 	done
-	run -0 amap-probe-gateway --home /srv/other gateway.toml
+	run -1 amap-probe-gateway --home /srv/other gateway.toml
 	assert_line --partial '"outcome":"FAIL","expected":[],"actual":["grpc_endpoint = \"unix:///srv/other/run/interceptor.sock\""]'
 }
 
