@@ -1,0 +1,525 @@
+/*
+ * amap-ask - run commands that only look, and record what they answered.
+ *
+ * A command is run once, or once for each record of a stream with words of
+ * the record in its arguments; several at a time, each without standard
+ * input, under a time limit, and killed with all it started when that is
+ * over. What it printed is data for the probes (amap-probe-*), which decide;
+ * a command that fails here is an answer too. Page: amap-ask(1).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "diag.h"
+#include "json.h"
+#include "utf8.h"
+
+#define JOBS_MAX 64
+#define OUT_MAX (2u << 20)	/* bytes of standard output; escaped, one record still fits in a line */
+#define ERR_MAX (64u << 10)	/* of standard error; the rest is dropped */
+#define GRACE_MS 2000		/* how long a command's children may hold its output open */
+
+static const char usage[] =
+"usage: amap-ask [--each FILE] [--jobs N] [--timeout SECONDS] NAME -- COMMAND [ARGUMENT ...]\n"
+"\n"
+"Runs COMMAND and prints its answer as a stream of records (amap-answers(5)).\n"
+"\n"
+"  --each FILE        once for each record of this stream (-: standard input),\n"
+"                     with {KEY}, {stdout.KEY} and {stdout} replaced\n"
+"  --jobs N           at most N at a time (default 4)\n"
+"  --timeout SECONDS  for each command (default 120)\n";
+
+enum state { WAITING, RUNNING, GONE, DONE };	/* GONE: ended, its output may still be open */
+
+struct job {
+	jv rec;			/* the answer so far, owned */
+	char **argv;		/* NULL: it is not run */
+	enum state state;
+	pid_t pid;
+	int fd[2];		/* its output and its errors; -1: at the end */
+	char *buf[2];
+	size_t len[2];
+	long long deadline;
+	siginfo_t how;		/* it ended */
+	int timed_out, too_long;
+};
+
+static struct job *jobs;
+static size_t job_count;
+static int wake[2];		/* the signal handler's pipe */
+
+static void
+on_signal(int sig)
+{
+	int saved = errno;
+	unsigned char b = (unsigned char)sig;
+
+	(void)!write(wake[1], &b, 1);
+	errno = saved;
+}
+
+static long long
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (long long)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* ---- the words of a command ---- */
+
+struct words {
+	char **v;
+	size_t n;
+};
+
+static void
+add_word(struct words *w, char *word)
+{
+	if (word == NULL || (w->v = realloc(w->v, (w->n + 2) * sizeof *w->v)) == NULL)
+		abort();
+	w->v[w->n++] = word;
+	w->v[w->n] = NULL;
+}
+
+static void
+free_words(char **v)
+{
+	for (size_t i = 0; v != NULL && v[i] != NULL; i++)
+		free(v[i]);
+	free(v);
+}
+
+/* What {KEY} or {stdout.KEY} stands for; NULL when the record has no such string. */
+static char *
+lookup(jv rec, const char *key)
+{
+	const char *out = am_str(rec, "stdout"), *s;
+	char *copy = NULL;
+	jv doc;
+
+	if (strncmp(key, "stdout.", 7) != 0)
+		return (s = am_str(rec, key)) == NULL ? NULL : strdup(s);
+	if (out == NULL)
+		return NULL;
+	doc = am_json_parse(out, strlen(out));
+	if ((s = am_str(doc, key + 7)) != NULL)
+		copy = strdup(s);
+	jv_free(doc);
+	return copy;
+}
+
+/* One argument with its placeholders replaced; NULL, with the reason, when one cannot be. */
+static char *
+fill(const char *arg, jv rec, char *reason, size_t size)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *fp = open_memstream(&text, &len);
+
+	if (fp == NULL)
+		abort();
+	for (const char *p = arg; *p != '\0'; p++) {
+		size_t n = *p == '{' ? strspn(p + 1, "abcdefghijklmnopqrstuvwxyz_.") : 0;
+		char key[64], *value;
+
+		if (n == 0 || n >= sizeof key || p[n + 1] != '}') {
+			putc(*p, fp);
+			continue;
+		}
+		snprintf(key, sizeof key, "%.*s", (int)n, p + 1);
+		if ((value = lookup(rec, key)) == NULL) {
+			snprintf(reason, size, "not asked: there is no %s to ask with", key);
+			fclose(fp);
+			free(text);
+			return NULL;
+		}
+		fputs(value, fp);
+		free(value);
+		p += n + 1;
+	}
+	if (fclose(fp) != 0)
+		abort();
+	return text;
+}
+
+/* The command for one record; 0, or -1 with the reason why it cannot be run. */
+static int
+build(char *const template[], jv rec, struct words *w, char *reason, size_t size)
+{
+	const char *out = am_str(rec, "stdout"), *of = am_str(rec, "ask");
+	jv status = am_get(rec, "status", JV_KIND_NUMBER);
+	int failed = am_has(rec, "status") && (!jv_is_valid(status) || jv_number_value(status) != 0);
+
+	jv_free(status);
+	if (of == NULL)
+		of = "the question before it";
+	if (failed) {
+		snprintf(reason, size, "not asked: %s failed", of);
+		return -1;
+	}
+	for (size_t i = 0; template[i] != NULL; i++) {
+		char *word, *save = NULL, *copy;
+		size_t before = w->n;
+
+		if (strcmp(template[i], "{stdout}") != 0) {
+			if ((word = fill(template[i], rec, reason, size)) == NULL)
+				return -1;
+			add_word(w, word);
+			continue;
+		}
+		if ((copy = strdup(out == NULL ? "" : out)) == NULL)
+			abort();
+		for (word = strtok_r(copy, " \t\r\n", &save); word != NULL; word = strtok_r(NULL, " \t\r\n", &save))
+			add_word(w, strdup(word));
+		free(copy);
+		if (w->n == before) {
+			snprintf(reason, size, "not asked: %s named nothing", of);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static void
+answer(struct job *j, int status, const char *reason, jv out, jv err)
+{
+	if (!am_has(j->rec, "argv"))
+		j->rec = am_set(j->rec, "argv", jv_array());
+	j->rec = am_set(j->rec, "status", status < 0 ? jv_null() : jv_number(status));
+	j->rec = am_set_str(j->rec, "reason", reason);
+	j->rec = am_set(j->rec, "stdout", out);
+	j->rec = am_set(j->rec, "stderr", err);
+	j->state = DONE;
+}
+
+static struct job *
+new_job(const char *name, jv subject)
+{
+	struct job *j;
+
+	if ((jobs = realloc(jobs, (job_count + 1) * sizeof *jobs)) == NULL)
+		abort();
+	j = &jobs[job_count++];
+	*j = (struct job){ .fd = { -1, -1 } };
+	j->rec = am_set_str(jv_object(), "ask", name);
+	j->rec = am_set(j->rec, "subject", subject);
+	return j;
+}
+
+static void
+set_words(struct job *j, struct words *w)
+{
+	jv argv = jv_array();
+
+	for (size_t i = 0; i < w->n; i++)
+		argv = jv_array_append(argv, jv_string(w->v[i]));
+	j->rec = am_set(j->rec, "argv", argv);
+	j->argv = w->v;
+}
+
+/* Text is UTF-8 without a NUL: the length of as much of it as is. */
+static size_t
+text_length(const char *s, size_t len)
+{
+	size_t p = 0;
+	uint32_t c;
+	int n;
+
+	while (p < len && (n = am_utf8_next(s + p, len - p, &c)) > 0 && c != 0)
+		p += (size_t)n;
+	return p;
+}
+
+static void
+finish(struct job *j)
+{
+	size_t n = text_length(j->buf[0], j->len[0]);
+	int text = n == j->len[0] && !j->too_long;
+	jv out = text ? jv_string_sized(j->buf[0] == NULL ? "" : j->buf[0], (int)n) : jv_null();
+	jv err = jv_string_sized(j->buf[1] == NULL ? "" : j->buf[1], (int)text_length(j->buf[1], j->len[1]));
+	char reason[64];
+
+	if (j->timed_out) {
+		answer(j, -1, "ran out of time", out, err);
+	} else if (j->too_long) {
+		answer(j, -1, "printed too much", out, err);
+	} else if (j->how.si_code != CLD_EXITED) {
+		snprintf(reason, sizeof reason, "killed by signal %d", j->how.si_status);
+		answer(j, -1, reason, out, err);
+	} else {
+		answer(j, j->how.si_status, text ? NULL : "its output is not text", out, err);
+	}
+	free(j->buf[0]);
+	free(j->buf[1]);
+}
+
+/* ---- running ---- */
+
+static void
+start(struct job *j, int timeout)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t at;
+	int out[2], err[2], rc;
+	char reason[128];
+	sigset_t none;
+
+	if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
+		am_die("pipe");
+	posix_spawn_file_actions_init(&fa);
+	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&fa, out[1], 1);
+	posix_spawn_file_actions_adddup2(&fa, err[1], 2);
+	posix_spawnattr_init(&at);
+	sigemptyset(&none);
+	posix_spawnattr_setsigmask(&at, &none);
+	posix_spawnattr_setpgroup(&at, 0);	/* so that a kill reaches all that it started */
+	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+	rc = posix_spawnp(&j->pid, j->argv[0], &fa, &at, j->argv, environ);
+	posix_spawnattr_destroy(&at);
+	posix_spawn_file_actions_destroy(&fa);
+	close(out[1]);
+	close(err[1]);
+	if (rc != 0) {
+		close(out[0]);
+		close(err[0]);
+		snprintf(reason, sizeof reason, "cannot be started: %s", strerror(rc));
+		answer(j, -1, reason, jv_null(), jv_null());
+		return;
+	}
+	fcntl(out[0], F_SETFL, O_NONBLOCK);
+	fcntl(err[0], F_SETFL, O_NONBLOCK);
+	j->fd[0] = out[0];
+	j->fd[1] = err[0];
+	j->state = RUNNING;
+	j->deadline = now_ms() + timeout * 1000LL;
+}
+
+/* Reads what there is; closes the descriptor at its end. */
+static void
+drain(struct job *j, int i)
+{
+	size_t max = i == 0 ? OUT_MAX : ERR_MAX;
+	char block[65536];
+	ssize_t n;
+
+	while ((n = read(j->fd[i], block, sizeof block)) > 0) {
+		size_t room = max - j->len[i], take = (size_t)n < room ? (size_t)n : room;
+
+		if (i == 0 && take < (size_t)n && !j->too_long) {
+			j->too_long = 1;
+			kill(-j->pid, SIGKILL);
+		}
+		if (take == 0)
+			continue;
+		if ((j->buf[i] = realloc(j->buf[i], j->len[i] + take)) == NULL)
+			abort();
+		memcpy(j->buf[i] + j->len[i], block, take);
+		j->len[i] += take;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	close(j->fd[i]);
+	j->fd[i] = -1;
+}
+
+/* Where a job stands now: has it ended, has its time, is its answer whole? */
+static void
+advance(struct job *j)
+{
+	if (j->state == RUNNING) {
+		memset(&j->how, 0, sizeof j->how);
+		/* left a zombie until its answer is whole: its group keeps its number */
+		if (waitid(P_PID, (id_t)j->pid, &j->how, WEXITED | WNOHANG | WNOWAIT) == 0 && j->how.si_pid == j->pid) {
+			j->state = GONE;
+			j->deadline = now_ms() + GRACE_MS;
+		} else if (j->deadline <= now_ms() && !j->timed_out) {
+			j->timed_out = 1;
+			kill(-j->pid, SIGKILL);
+			j->deadline = now_ms() + 60000;		/* the kernel's part of it */
+		}
+	}
+	if (j->state != GONE || ((j->fd[0] >= 0 || j->fd[1] >= 0) && j->deadline > now_ms()))
+		return;
+	for (int i = 0; i < 2; i++)
+		if (j->fd[i] >= 0)
+			close(j->fd[i]);
+	kill(-j->pid, SIGKILL);		/* nothing that it left behind outlives its answer */
+	waitpid(j->pid, NULL, 0);
+	finish(j);
+}
+
+/* Another signal than a child's: end everything, then ourselves the same way. */
+static void
+heed_signals(void)
+{
+	unsigned char sig;
+
+	while (read(wake[0], &sig, 1) == 1) {
+		if (sig == SIGCHLD)
+			continue;
+		for (size_t i = 0; i < job_count; i++)
+			if (jobs[i].state == RUNNING || jobs[i].state == GONE)
+				kill(-jobs[i].pid, SIGKILL);
+		signal(sig, SIG_DFL);
+		raise(sig);
+	}
+}
+
+static void
+run_all(size_t parallel, int timeout)
+{
+	struct pollfd fds[2 * JOBS_MAX + 1];
+	struct { struct job *job; int i; } who[2 * JOBS_MAX];
+	size_t first = 0, next = 0, active = 0;		/* jobs before first are printed, from next on not begun */
+
+	while (first < job_count) {
+		long long wait = 60000;
+		nfds_t n = 0;
+
+		for (; next < job_count && active < parallel; next++) {
+			if (jobs[next].state == WAITING)
+				start(&jobs[next], timeout);
+			active += jobs[next].state == RUNNING;
+		}
+		for (; first < next && jobs[first].state == DONE; first++) {
+			am_put(stdout, jobs[first].rec);	/* in the order of the records, whoever ended first */
+			free_words(jobs[first].argv);
+		}
+		if (active == 0)
+			continue;
+		for (size_t k = first; k < next; k++) {
+			long long left = jobs[k].deadline - now_ms();
+
+			if (jobs[k].state != RUNNING && jobs[k].state != GONE)
+				continue;
+			wait = left < 0 ? 0 : left < wait ? left : wait;
+			for (int i = 0; i < 2; i++)
+				if (jobs[k].fd[i] >= 0) {
+					who[n].job = &jobs[k];
+					who[n].i = i;
+					fds[n++] = (struct pollfd){ jobs[k].fd[i], POLLIN, 0 };
+				}
+		}
+		fds[n] = (struct pollfd){ wake[0], POLLIN, 0 };
+		if (poll(fds, n + 1, (int)wait + 1) < 0 && errno != EINTR)
+			am_die("poll");
+		heed_signals();
+		for (nfds_t k = 0; k < n; k++)
+			if (fds[k].revents != 0)
+				drain(who[k].job, who[k].i);
+		for (size_t k = first; k < next; k++)
+			if (jobs[k].state == RUNNING || jobs[k].state == GONE) {
+				advance(&jobs[k]);
+				active -= jobs[k].state == DONE;
+			}
+	}
+}
+
+static void
+read_records(const char *path, const char *name, char *const template[])
+{
+	int use_stdin = strcmp(path, "-") == 0;
+	struct am_stream in = { .fp = use_stdin ? stdin : fopen(path, "re"), .name = use_stdin ? "<stdin>" : path };
+	jv rec;
+	int got;
+
+	if (in.fp == NULL)
+		am_die("%s", path);
+	while ((got = am_next(&in, &rec)) > 0) {
+		const char *subject = am_str(rec, "name");
+		struct words w = { NULL, 0 };
+		char reason[160];
+		struct job *j;
+
+		if (subject == NULL && (subject = am_str(rec, "subject")) == NULL)
+			am_diex("%s:%ld: the record has neither name nor subject", in.name, in.line);
+		j = new_job(name, jv_string(subject));
+		if (build(template, rec, &w, reason, sizeof reason) == 0) {
+			set_words(j, &w);
+		} else {
+			free_words(w.v);
+			answer(j, -1, reason, jv_null(), jv_null());
+		}
+		jv_free(rec);
+	}
+	if (got < 0)
+		am_diex("%s", am_stream_why(&in));
+	if (!use_stdin)
+		fclose(in.fp);
+}
+
+static long
+number(const char *text, long max, const char *option)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' || v < 1 || v > max)
+		am_diex("%s %s: a number from 1 to %ld is needed", option, am_quotes(text), max);
+	return v;
+}
+
+int
+main(int argc, char *argv[])
+{
+	static const struct option options[] = {
+		{ "each", required_argument, NULL, 'e' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "timeout", required_argument, NULL, 't' },
+		AM_STD_OPTIONS,
+		{ NULL, 0, NULL, 0 }
+	};
+	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	const char *each = NULL;
+	long parallel = 4, timeout = 120;
+	int c;
+
+	am_prog = "amap-ask";
+	while ((c = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		switch (c) {
+		case 'e': each = optarg; break;
+		case 'j': parallel = number(optarg, JOBS_MAX, "--jobs"); break;
+		case 't': timeout = number(optarg, 86400, "--timeout"); break;
+		default: am_std_option(c, usage);
+		}
+	}
+	if (argc - optind < 3 || strcmp(argv[optind + 1], "--") != 0)
+		am_usage(usage);
+	while ((c = open("/dev/null", O_RDONLY)) >= 0 && c <= 2)
+		;			/* a closed standard descriptor must not become one of our pipes */
+	close(c);
+	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
+		am_die("pipe");
+	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+		sigaction(signals[i], &sa, NULL);
+	if (each != NULL) {
+		read_records(each, argv[optind], argv + optind + 2);
+	} else {
+		struct words w = { NULL, 0 };
+
+		for (c = optind + 2; c < argc; c++)
+			add_word(&w, strdup(argv[c]));
+		set_words(new_job(argv[optind], jv_null()), &w);
+	}
+	run_all((size_t)parallel, (int)timeout);
+	am_put_end(stdout, (long)job_count);
+	free(jobs);
+	return am_finish(AM_OK);
+}

@@ -1,0 +1,48 @@
+/*
+ * answer - what commands answered, as amap-ask(1) recorded it.
+ */
+#ifndef AM_ANSWER_H
+#define AM_ANSWER_H
+
+#include "json.h"
+
+/*
+ * Owns. Reads a whole stream of answers (path "-": standard input) into one
+ * object that the functions below look into; invalid, with a message for
+ * am_json_why, when the stream is cut or broken.
+ */
+jv am_answers_read(const char *path);
+jv am_answers_from(FILE *fp, const char *name);
+
+/* One answer. out and err live as long as the answers; NULL when there is none. */
+struct am_asked {
+	int status;		/* of the command; -1 when it did not run to its end */
+	const char *out, *err;
+	char why[600];		/* when it is no answer to rely on: one line, fit for print */
+};
+
+/*
+ * Borrows. 1 when the command ran and ended with status 0 and its output is
+ * text; else 0, and why says what happened. subject NULL: asked once for all.
+ */
+int am_asked(jv answers, const char *ask, const char *subject, struct am_asked *a);
+
+enum am_presence { AM_ABSENT, AM_PRESENT, AM_UNSURE };
+
+/*
+ * Borrows. Is there such a sandbox: the answers "get" (of this name) and
+ * "list" decide. A failed get proves nothing; absent is only what a list that
+ * succeeded does not name. PRESENT: *document is the object, owned. UNSURE:
+ * why says why. With may_be_cut a list of exactly 100 names, the slice that some
+ * versions show (spec openshell, section 6), proves nothing.
+ */
+enum am_presence am_sandbox(jv answers, const char *workspace, const char *name, int may_be_cut,
+    jv *document, char why[600]);
+
+/*
+ * Owns. The names listed in this workspace, sorted; invalid, with a message,
+ * when that cannot be told.
+ */
+jv am_listed(jv answers, const char *workspace, int may_be_cut);
+
+#endif
