@@ -133,8 +133,8 @@ static int intake(struct amr_turn *t, const char *id);
 static int
 conclude(struct amr_turn *t, struct amr_request *q)
 {
-	if (q->answer.hold && amr_hold(t, q) != 0)
-		return -1;
+	if (q->answer.hold)
+		amr_hold(t, q);
 	if (amr_conclude(t, q) != 0)
 		return -1;
 	amr_count(t->in, strcmp(q->answer.outcome, "accepted") == 0 ? AM_ACCEPTED :

@@ -10,14 +10,12 @@
 
 #include "diag.h"
 #include "router/drain.h"
-#include "router/held.h"
 #include "router/intent.h"
 #include "router/log.h"
 #include "router/loop.h"
 #include "router/outcome.h"
 #include "router/roster.h"
 #include "router/status.h"
-#include "router/sweep.h"
 #include "router/watch.h"
 
 #define TURN_MS 40		/* one instance, before the next has its turn */
@@ -200,17 +198,16 @@ poll_all(struct amr_router *r)
 
 	jv_free(r->admitted);
 	r->admitted = admitted_names(r->conf);
-	amr_watch_all(r);
 	for (size_t i = 0; i < r->n && !stop; i++) {
 		struct amr_inst *in = r->inst[i];
 
+		amr_watch(r, in);
 		if (in->at < 0)
 			continue;
 		in->rescan |= in->head == in->queue.n;
 		in->outcomes_due = 1;
 		serve(r, in, (now() - began) * 1000 < POLL_MS ? TURN_MS : 1);
 	}
-	r->decisions_due = 1;
 }
 
 static void
@@ -223,10 +220,8 @@ report(struct amr_router *r)
 			in->last_error = time(NULL);
 		if (in->at >= 0 && amr_conf_has_peer(r->conf, (size_t)in->at))
 			amr_refresh_denied(r, in);
-		if (in->at >= 0) {
-			amr_refresh_held(r, in);
+		if (in->at >= 0)
 			tell_drained(r, in);
-		}
 	}
 	r->last_poll = time(NULL);
 	r->polls++;
@@ -237,26 +232,17 @@ report(struct amr_router *r)
 		begin_period(r->inst[i]);
 }
 
-static void
-begin(struct amr_router *r)
-{
-	amr_adopt(r);
-	amr_intents_load(r);
-	if (r->unclean)
-		amr_sweep(r);
-}
-
 void
 amr_once(struct amr_router *r)
 {
-	begin(r);
+	amr_adopt(r);
+	amr_intents_load(r);
 	for (size_t i = 0; i < r->n; i++) {
 		r->inst[i]->outcomes_due = 1;
 		serve(r, r->inst[i], 0);
 	}
 	for (struct amr_inst *in; (in = amr_line_next(r)) != NULL; )
 		serve(r, in, 0);
-	amr_take_decisions(r);
 	for (size_t i = 0; i < r->n; i++)
 		if (r->inst[i]->at >= 0) {
 			if (amr_conf_has_peer(r->conf, (size_t)r->inst[i]->at))
@@ -302,7 +288,8 @@ amr_run(struct amr_router *r, double interval)
 	amr_log(AM_INFO, "", "router starting: interval=%ss, instances=%s", amr_float(interval, number), list);
 	free(list);
 	jv_free(names);
-	begin(r);
+	amr_adopt(r);
+	amr_intents_load(r);
 	amr_watch_open(r);
 	while (!stop) {
 		if (reload || now() >= next) {
@@ -316,10 +303,6 @@ amr_run(struct amr_router *r, double interval)
 			next = now() + interval;
 		} else if ((in = amr_line_next(r)) != NULL) {
 			serve(r, in, TURN_MS);
-		}
-		if (r->decisions_due) {
-			r->decisions_due = 0;
-			amr_take_decisions(r);
 		}
 		sigprocmask(SIG_SETMASK, &ours, NULL);
 		if (!stop && !reload)

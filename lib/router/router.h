@@ -102,7 +102,6 @@ struct amr_router {
 	jv intents;		/* array: what was decided and is perhaps not yet done */
 	int intent_fd, intents_saved;	/* how many the file holds */
 	int notify, cwd;	/* inotify; -1: none */
-	int decisions_watch, decisions_due;
 	int unclean;		/* the last holder of the lock did not end well */
 	struct amr_inst *line, **line_end;
 	jv admitted;		/* of the last poll; invalid before the first */
@@ -132,9 +131,6 @@ const char *amr_lane(const struct amr_member *m, char which);	/* 'i', 'o', 'p' *
 char *amr_state_read(const struct amr_router *r, const char *instance, const char *path, size_t max, size_t *len);
 int amr_state_publish(const struct amr_router *r, const char *instance, const char *sub, const char *name, jv doc);	/* consumes */
 int amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consumes */
-/* Empties and removes a directory below at; bounded, and follows nothing. */
-void amr_remove_tree(int at, const char *name);
-
 /* 1 for an errno that says nothing about the file: descriptors, memory, a failing disk. */
 int amr_is_shortage(int errnum);
 void amr_digest(const char *bytes, size_t len, char hex[65]);
