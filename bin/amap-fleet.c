@@ -198,16 +198,18 @@ main(int argc, char *argv[])
 		path = argv[argc - 1];
 	if ((rc = am_fleet_read(&f, path, nofollow)) != 0) {
 		am_warnx("%s: %s", path == NULL ? "<stdin>" : path, f.why);
-		return rc == -2 ? AM_TROUBLE : AM_PROBLEM;
+		rc = rc == -2 ? AM_TROUBLE : AM_PROBLEM;
+	} else if (membership != NULL) {
+		rc = recorded(&f, &m, membership, &names);
 	}
-	if (membership != NULL && (rc = recorded(&f, &m, membership, &names)) != AM_OK)
-		return rc;
-	am_resolve(&r, &f, membership == NULL ? &f.members : &names);
-	if (explaining)
-		rc = explain(&f, &r, argv[0], argv[1]);
-	else
-		print_plan(&f, &r);
-	am_reach_free(&r);
+	if (rc == AM_OK) {
+		am_resolve(&r, &f, membership == NULL ? &f.members : &names);
+		if (explaining)
+			rc = explain(&f, &r, argv[0], argv[1]);
+		else
+			print_plan(&f, &r);
+		am_reach_free(&r);
+	}
 	am_names_free(&names);
 	am_membership_free(&m);
 	am_fleet_free(&f);

@@ -1,6 +1,7 @@
 /* amap-lanes - print the members of a plan with their lane rows */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "diag.h"
 #include "fleet.h"
@@ -12,28 +13,36 @@ static const char usage[] =
     "Reads a plan (default: standard input) and prints the members stream.\n"
     "  --home DIR  the fleet's directory, absolute and normalised\n";
 
+static void
+add(struct am_buf *out, const char *key, const char *value)
+{
+	am_buf_strings(out, key);
+	am_json_string(out, value, strlen(value), AM_COMPACT);
+}
+
 /* Borrows member. */
-static jv
-record(jv member, const char *workspace, const char *home)
+static void
+print_record(struct am_buf *out, jv member, const char *workspace, const char *home)
 {
 	const char *name = am_str(member, "name"), *address = am_str(member, "address");
 	struct am_row rows[AM_ROWS];
-	jv r = jv_object(), list = jv_array(), row;
 
 	if (name == NULL || am_name_problem(name) != NULL || address == NULL)
 		am_diex("the plan has a member without a sound name and address; give the output of amap-fleet");
+	out->n = 0;
+	add(out, "{\"name\":", name);
+	add(out, ",\"workspace\":", workspace);
+	add(out, ",\"address\":", address);
 	am_rows_make(rows, home, name);
-	r = am_set_str(r, "name", name);
-	r = am_set_str(r, "workspace", workspace);
-	r = am_set_str(r, "address", address);
 	for (int i = 0; i < AM_ROWS; i++) {
-		row = am_set_str(jv_object(), "role", rows[i].role);
-		row = am_set_str(row, "source", rows[i].source);
-		row = am_set_str(row, "target", rows[i].target);
-		list = jv_array_append(list, am_set(row, "read_only", jv_bool(rows[i].read_only)));
+		add(out, i == 0 ? ",\"rows\":[{\"role\":" : "},{\"role\":", rows[i].role);
+		add(out, ",\"source\":", rows[i].source);
+		add(out, ",\"target\":", rows[i].target);
+		am_buf_strings(out, ",\"read_only\":", rows[i].read_only ? "true" : "false");
 	}
 	am_rows_free(rows);
-	return am_set(r, "rows", list);
+	am_buf_strings(out, "}]}\n");
+	fwrite(out->s, 1, out->n, stdout);
 }
 
 int
@@ -45,6 +54,7 @@ main(int argc, char *argv[])
 		{ NULL, 0, NULL, 0 }
 	};
 	const char *home = NULL, *path = NULL, *workspace, *problem;
+	struct am_buf out = { 0 };
 	jv plan, members;
 	int c, n;
 
@@ -72,10 +82,11 @@ main(int argc, char *argv[])
 	for (int i = 0; i < n; i++) {
 		jv member = jv_array_get(jv_copy(members), i);
 
-		am_put(stdout, record(member, workspace, home));
+		print_record(&out, member, workspace, home);
 		jv_free(member);
 	}
 	am_put_end(stdout, n);
+	free(out.s);
 	jv_free(members);
 	jv_free(plan);
 	return am_finish(AM_OK);

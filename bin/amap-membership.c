@@ -5,14 +5,12 @@
 
 #include "diag.h"
 #include "membership.h"
-#include "render.h"
 
 static const char usage[] =
-    "usage: amap-membership check|list [FILE]\n"
+    "usage: amap-membership check|list|selected [FILE]\n"
     "       amap-membership id NAME [FILE]\n"
-    "       amap-membership selected [--files] [FILE]\n"
-    "       amap-membership record --workspace W --name NAME --id ID [--files] [FILE]\n"
-    "       amap-membership remove [--files] NAME [FILE]\n"
+    "       amap-membership record --workspace W --name NAME --id ID [FILE]\n"
+    "       amap-membership remove NAME [FILE]\n"
     "       amap-membership pending|stray --fleet POLICY [FILE]\n"
     "FILE is membership.json (default: standard input).\n"
     "  check     nothing: is it sound, and is it there\n"
@@ -22,37 +20,29 @@ static const char usage[] =
     "  record    the document with this member; a FILE that is absent is a new one\n"
     "  remove    the document without this member\n"
     "  pending   the members of the policy that are not recorded\n"
-    "  stray     the recorded names that the policy does not have\n"
-    "  --files   print the document as a files stream\n";
+    "  stray     the recorded names that the policy does not have\n";
 
 struct job {
 	const char *path;		/* as it stands in messages */
 	struct am_membership m;
 	const char *workspace, *name, *id, *fleet;
-	int files;
 };
 
 /* Consumes doc. */
 static void
-print(const struct job *j, const char *path, jv doc)
+print(jv doc)
 {
 	char *text = am_json_text(doc, AM_DOCUMENT, NULL);
 
-	if (j->files) {
-		am_put(stdout, am_file_record(path, text));
-		am_put_end(stdout, 1);
-	} else {
-		fputs(text, stdout);
-	}
+	fputs(text, stdout);
 	free(text);
 	jv_free(doc);
 }
 
 /* membership.json without the member whose name is given, and with one more record (NULL: none), by name. */
 static void
-print_membership(const struct job *j, const char *without, const struct am_record *more)
+print_membership(const struct am_membership *m, const char *without, const struct am_record *more)
 {
-	const struct am_membership *m = &j->m;
 	jv members = jv_array(), entry;
 	const struct am_record *r;
 
@@ -69,7 +59,7 @@ print_membership(const struct job *j, const char *without, const struct am_recor
 		entry = am_set_str(entry, "name", r->name);
 		members = jv_array_append(members, am_set_str(entry, "id", r->id));
 	}
-	print(j, "membership.json", am_set(am_set(jv_object(), "version", jv_number(1)), "members", members));
+	print(am_set(am_set(jv_object(), "version", jv_number(1)), "members", members));
 }
 
 static int
@@ -94,7 +84,7 @@ selected(struct job *j)
 
 	for (size_t i = 0; i < j->m.n; i++)
 		slugs = jv_array_append(slugs, am_set_str(jv_object(), "slug", j->m.v[i].name));
-	print(j, "selected.json", am_set(am_set(doc, "selected", slugs), "not_selected", jv_array()));
+	print(am_set(am_set(doc, "selected", slugs), "not_selected", jv_array()));
 	return AM_OK;
 }
 
@@ -143,7 +133,7 @@ record(struct job *j)
 			am_warnx("%s: the ID %s belongs to %s already", j->path, am_quotes(j->id), j->m.v[i].name);
 			return AM_PROBLEM;
 		}
-	print_membership(j, NULL, r == NULL ? &more : NULL);
+	print_membership(&j->m, NULL, r == NULL ? &more : NULL);
 	return AM_OK;
 }
 
@@ -152,7 +142,7 @@ remove_(struct job *j)
 {
 	if (am_membership_find(&j->m, j->name) == NULL)
 		return not_recorded(j);
-	print_membership(j, j->name, NULL);
+	print_membership(&j->m, j->name, NULL);
 	return AM_OK;
 }
 
@@ -204,17 +194,16 @@ static const struct command {
 	int (*run)(struct job *j);
 	int name;		/* an operand NAME */
 	int triple, fleet;	/* the options it needs */
-	int files;		/* --files goes with it */
 	int absent;		/* an absent FILE reads as one without members */
 } commands[] = {
-	{ "check", check, 0, 0, 0, 0, 0 },
-	{ "list", list, 0, 0, 0, 0, 0 },
-	{ "selected", selected, 0, 0, 0, 1, 0 },
-	{ "id", id, 1, 0, 0, 0, 0 },
-	{ "record", record, 0, 1, 0, 1, 1 },
-	{ "remove", remove_, 1, 0, 0, 1, 0 },
-	{ "pending", pending, 0, 0, 1, 0, 1 },
-	{ "stray", stray, 0, 0, 1, 0, 1 },
+	{ "check", check, 0, 0, 0, 0 },
+	{ "list", list, 0, 0, 0, 0 },
+	{ "selected", selected, 0, 0, 0, 0 },
+	{ "id", id, 1, 0, 0, 0 },
+	{ "record", record, 0, 1, 0, 1 },
+	{ "remove", remove_, 1, 0, 0, 0 },
+	{ "pending", pending, 0, 0, 1, 1 },
+	{ "stray", stray, 0, 0, 1, 1 },
 };
 
 static int
@@ -241,7 +230,6 @@ main(int argc, char *argv[])
 		{ "name", required_argument, NULL, 'n' },
 		{ "id", required_argument, NULL, 'i' },
 		{ "fleet", required_argument, NULL, 'f' },
-		{ "files", no_argument, NULL, 'F' },
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
@@ -265,14 +253,13 @@ main(int argc, char *argv[])
 		case 'n': j.name = optarg; break;
 		case 'i': j.id = optarg; break;
 		case 'f': j.fleet = optarg; break;
-		case 'F': j.files = 1; break;
 		default: am_std_option(c, usage);
 		}
 	}
 	argc -= optind;
 	argv += optind;
 	if (cmd == NULL || cmd->triple != (j.workspace != NULL && j.name != NULL && j.id != NULL) ||
-	    cmd->fleet != (j.fleet != NULL) || (j.files && !cmd->files) || argc < cmd->name || argc > cmd->name + 1)
+	    cmd->fleet != (j.fleet != NULL) || argc < cmd->name || argc > cmd->name + 1)
 		am_usage(usage);
 	if (cmd->name)
 		j.name = argv[0];

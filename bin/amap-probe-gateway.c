@@ -44,7 +44,7 @@ check_setting(struct am_checks *out, const struct am_gateway *g, int i, const ch
 {
 	const struct am_setting *s = &am_driver_settings[i];
 	enum am_verdict v = am_gateway_setting(g, i);
-	char id[8], *claim, *remedy;
+	char id[16], *claim, *remedy;
 
 	snprintf(id, sizeof id, "G%d", i + 1);
 	if (asprintf(&claim, "the gateway's file sets %s = %s", s->key, s->value) < 0 ||

@@ -20,35 +20,48 @@ static const char usage[] =
 struct job {
 	const char *image;
 	int files, json, restart_policy;
-	char *text;		/* the one artifact, printed when the whole stream was sound */
+	struct am_buf text;	/* of the member at hand; the one artifact is printed when the stream was sound */
+	struct am_buf record;
 };
+
+static void
+json_words(struct am_buf *out, const struct am_words *words)
+{
+	const char *s = words->text.s;
+
+	for (size_t i = 0; i < words->n; i++, s += strlen(s) + 1) {
+		am_buf_byte(out, i == 0 ? '[' : ',');
+		am_json_string(out, s, strlen(s), AM_COMPACT);
+	}
+	am_buf_strings(out, "]\n");
+}
 
 static int
 render(const struct am_member *m, void *arg, char *why, size_t size)
 {
 	struct job *job = arg;
-	char *problems = am_render_problems(m), *path;
-	jv vector;
+	char *problems = am_render_problems(m), path[64];
+	struct am_words words;
+	int rc = 0;
 
 	if (problems != NULL) {
 		snprintf(why, size, "%s: not rendered: %s", m->name, problems);
 		free(problems);
 		return -1;
 	}
-	vector = am_render_vector(m, job->image, job->restart_policy);
-	free(job->text);
-	job->text = job->json ? am_json_text(vector, AM_COMPACT, NULL) : am_render_script(vector);
-	jv_free(vector);
-	if (job->text == NULL) {
+	am_render_words(&words, m, job->image, job->restart_policy);
+	job->text.n = 0;
+	if (job->json)
+		json_words(&job->text, &words);
+	else if ((rc = am_render_script(&job->text, &words)) != 0)
 		snprintf(why, size, "%s: not rendered: a word of the command holds a newline", m->name);
-		return -1;
-	}
-	if (!job->files)
-		return 0;
-	if (asprintf(&path, "commands/create-%s.sh", m->name) < 0)
-		abort();
-	am_put(stdout, am_file_record(path, job->text));
-	free(path);
+	free(words.text.s);
+	if (!job->files || rc != 0)
+		return rc;
+	snprintf(path, sizeof path, "commands/create-%s.sh", m->name);
+	job->record.n = 0;
+	am_file_record(&job->record, path, job->text.s, job->text.n);
+	fwrite(job->record.s, 1, job->record.n, stdout);
 	return 0;
 }
 
@@ -106,9 +119,10 @@ main(int argc, char *argv[])
 	if (job.files)
 		am_put_end(stdout, n);
 	else if (n > 0)
-		printf("%s%s", job.text, job.json ? "\n" : "");
+		fwrite(job.text.s, 1, job.text.n, stdout);
 	else
 		am_warnx("%s: not one of the members", am_quotes(member));
-	free(job.text);
+	free(job.text.s);
+	free(job.record.s);
 	return am_finish(job.files || n > 0 ? AM_OK : AM_PROBLEM);
 }

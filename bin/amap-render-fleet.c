@@ -11,6 +11,7 @@
 
 #include "diag.h"
 #include "json.h"
+#include "names.h"
 
 static const char usage[] =
     "usage: amap-render-fleet --host NAME [--base DOMAIN] [TEMPLATE]\n"
@@ -42,23 +43,6 @@ make_label(const char *host, char label[64])
 		memmove(label, label + 1, n);
 }
 
-/* Labels of a-z, 0-9 and "-", none empty or with a "-" at an end. */
-static int
-is_domain(const char *s)
-{
-	for (;;) {
-		size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-		if (n == 0 || s[0] == '-' || s[n - 1] == '-')
-			return 0;
-		if (s[n] == '\0')
-			return 1;
-		if (s[n] != '.')
-			return 0;
-		s += n + 1;
-	}
-}
-
 int
 main(int argc, char *argv[])
 {
@@ -68,7 +52,7 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	const char *host = NULL, *base = "internal";
+	const char *host = NULL, *base = "internal", *problem;
 	char label[64], *text;
 	jv policy;
 	int c;
@@ -83,8 +67,8 @@ main(int argc, char *argv[])
 	}
 	if (host == NULL || argc - optind > 1)
 		am_usage(usage);
-	if (!is_domain(base)) {
-		am_warnx("--base %s: not a domain in lower case", am_quotes(base));
+	if ((problem = am_domain_problem(base)) != NULL) {
+		am_warnx("--base \"%s\": %s", am_quotes(base), problem);
 		return AM_PROBLEM;
 	}
 	policy = am_json_read(argv[optind], AM_JSON_MAX);

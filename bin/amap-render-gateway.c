@@ -16,6 +16,7 @@ static const char usage[] =
 static void
 print_files(void)
 {
+	struct am_buf record = { 0 };
 	char *text;
 	size_t len;
 	FILE *fp = open_memstream(&text, &len);
@@ -25,8 +26,10 @@ print_files(void)
 	am_gateway_driver_fragment(fp);
 	if (fclose(fp) != 0)
 		abort();
-	am_put(stdout, am_file_record("gateway-fragment.toml", text));
+	am_file_record(&record, "gateway-fragment.toml", text, len);
+	fwrite(record.s, 1, record.n, stdout);
 	am_put_end(stdout, 1);
+	free(record.s);
 	free(text);
 }
 

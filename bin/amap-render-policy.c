@@ -17,28 +17,29 @@ static const char usage[] =
 struct job {
 	struct am_run_as run_as;
 	int files;
-	char *text;		/* the one artifact, printed when the whole stream was sound */
+	struct am_buf text;	/* of the member at hand; the one artifact is printed when the stream was sound */
+	struct am_buf record;
 };
 
 static int
 render(const struct am_member *m, void *arg, char *why, size_t size)
 {
 	struct job *job = arg;
-	char *problems = am_render_problems(m), *path;
+	char *problems = am_render_problems(m), path[64];
 
 	if (problems != NULL) {
 		snprintf(why, size, "%s: not rendered: %s", m->name, problems);
 		free(problems);
 		return -1;
 	}
-	free(job->text);
-	job->text = am_render_policy(m, &job->run_as);
+	job->text.n = 0;
+	am_render_policy(&job->text, m, &job->run_as);
 	if (!job->files)
 		return 0;
-	if (asprintf(&path, "policies/%s.yaml", m->name) < 0)
-		abort();
-	am_put(stdout, am_file_record(path, job->text));
-	free(path);
+	snprintf(path, sizeof path, "policies/%s.yaml", m->name);
+	job->record.n = 0;
+	am_file_record(&job->record, path, job->text.s, job->text.n);
+	fwrite(job->record.s, 1, job->record.n, stdout);
 	return 0;
 }
 
@@ -77,9 +78,10 @@ main(int argc, char *argv[])
 	if (job.files)
 		am_put_end(stdout, n);
 	else if (n > 0)
-		fputs(job.text, stdout);
+		fwrite(job.text.s, 1, job.text.n, stdout);
 	else
 		am_warnx("%s: not one of the members", am_quotes(member));
-	free(job.text);
+	free(job.text.s);
+	free(job.record.s);
 	return am_finish(job.files || n > 0 ? AM_OK : AM_PROBLEM);
 }

@@ -6,13 +6,11 @@
 #include "diag.h"
 #include "fleet.h"
 #include "path.h"
-#include "render.h"
 
 static const char usage[] =
-    "usage: amap-render-router --home DIR [--files] [PLAN]\n"
+    "usage: amap-render-router --home DIR [PLAN]\n"
     "Reads a plan (default: standard input) and prints router.json.\n"
-    "  --home DIR  the fleet's directory, absolute and normalised\n"
-    "  --files     a files stream instead: router-state/ and router.json\n";
+    "  --home DIR  the fleet's directory, absolute and normalised\n";
 
 /* Consumes to: the path of a part of the home. */
 static jv
@@ -58,17 +56,6 @@ render(jv plan, const char *home)
 	return r;
 }
 
-static void
-print_files(const char *text)
-{
-	jv state = am_set_str(jv_object(), "path", "router-state");
-
-	state = am_set_str(state, "mode", "0700");
-	am_put(stdout, am_set(state, "directory", jv_true()));
-	am_put(stdout, am_file_record("router.json", text));
-	am_put_end(stdout, 2);
-}
-
 /* Names every pair on both lanes; the router could not tell which lane a message belongs to. */
 static int
 refuse_overlaps(jv plan)
@@ -96,20 +83,18 @@ main(int argc, char *argv[])
 {
 	static const struct option longopts[] = {
 		{ "home", required_argument, NULL, 'd' },
-		{ "files", no_argument, NULL, 'f' },
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
 	const char *home = NULL, *path = NULL, *problem;
 	jv plan, members, config;
 	char *text;
-	int c, rc, files = 0;
+	int c, rc;
 
 	am_prog = "amap-render-router";
 	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd': home = optarg; break;
-		case 'f': files = 1; break;
 		default: am_std_option(c, usage);
 		}
 	}
@@ -128,10 +113,7 @@ main(int argc, char *argv[])
 	if ((rc = refuse_overlaps(plan)) == AM_OK) {
 		config = render(plan, home);
 		text = am_json_text(config, AM_DOCUMENT, NULL);
-		if (files)
-			print_files(text);
-		else
-			fputs(text, stdout);
+		fputs(text, stdout);
 		free(text);
 		jv_free(config);
 	}

@@ -6,118 +6,6 @@
 
 #include "diag.h"
 #include "fleet.h"
-#include "utf8.h"
-
-/* ---- rules for names ---- */
-
-const char *
-am_name_problem(const char *name)
-{
-	size_t n = strlen(name);
-
-	if (n == 0)
-		return "it is empty";
-	if (n > AM_NAME_MAX)
-		return "it is longer than 19 characters";
-	if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
-		return "it holds a character other than a-z, 0-9 and \"-\"";
-	if (name[0] == '-' || name[n - 1] == '-')
-		return "it begins or ends with \"-\"";
-	if (strstr(name, "--") != NULL)
-		return "it holds \"--\"";
-	return NULL;
-}
-
-const char *
-am_domain_problem(const char *domain)
-{
-	const char *p = domain;
-
-	for (;;) {
-		size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789-");
-
-		if (n == 0)
-			return *p == '\0' || *p == '.' ? "a label is empty" : "it holds a character other than a-z, 0-9, \"-\" and \".\"";
-		if (p[0] == '-' || p[n - 1] == '-')
-			return "a label begins or ends with \"-\"";
-		p += n;
-		if (*p == '\0')
-			return NULL;
-		if (*p++ != '.')
-			return "it holds a character other than a-z, 0-9, \"-\" and \".\"";
-	}
-}
-
-const char *
-am_id_problem(const char *id)
-{
-	const char *p = id;
-	uint32_t c;
-
-	if (*id == '\0')
-		return "it is empty";
-	while (*p != '\0') {
-		int n = am_utf8_next(p, strlen(p), &c);
-
-		if (n < 0 || c == ' ' || !am_printable(c))
-			return "it holds white space or an unprintable character";
-		p += n;
-	}
-	return NULL;
-}
-
-/* ---- lists of names ---- */
-
-void
-am_names_add(struct am_names *names, const char *name)
-{
-	if (names->n == names->cap) {
-		names->cap = names->cap == 0 ? 16 : names->cap * 2;
-		if ((names->v = reallocarray(names->v, names->cap, sizeof *names->v)) == NULL)
-			abort();
-	}
-	names->v[names->n++] = name;
-}
-
-static int
-by_bytes(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-void
-am_names_sort(struct am_names *names)
-{
-	size_t kept = 0;
-
-	if (names->n == 0)
-		return;
-	qsort(names->v, names->n, sizeof *names->v, by_bytes);
-	for (size_t i = 1; i < names->n; i++)
-		if (strcmp(names->v[i], names->v[kept]) != 0)
-			names->v[++kept] = names->v[i];
-	names->n = kept + 1;
-}
-
-long
-am_names_find(const struct am_names *sorted, const char *name)
-{
-	const char **hit;
-
-	if (sorted->n == 0)
-		return -1;
-	hit = bsearch(&name, sorted->v, sorted->n, sizeof *sorted->v, by_bytes);
-	return hit == NULL ? -1 : hit - sorted->v;
-}
-
-void
-am_names_free(struct am_names *names)
-{
-	free(names->v);
-	*names = (struct am_names){ 0 };
-}
-
-/* ---- the policy ---- */
 
 static int __attribute__((format(printf, 2, 3)))
 refuse(struct am_fleet *f, const char *fmt, ...)
@@ -128,6 +16,14 @@ refuse(struct am_fleet *f, const char *fmt, ...)
 	vsnprintf(f->why, sizeof f->why, fmt, ap);
 	va_end(ap);
 	return -1;
+}
+
+/* A refusal about a list: the one of a key in a member of the policy, or the member itself. */
+static int
+refuse_list(struct am_fleet *f, const char *member, const char *key, const char *what, const char *why)
+{
+	return refuse(f, "%s%s%.100s: %s%s%s%s", member, key == NULL ? "" : ".", key == NULL ? "" : am_quotes(key),
+	    what == NULL ? "" : "\"", what == NULL ? "" : am_quotes(what), what == NULL ? "" : "\": ", why);
 }
 
 /* Borrows. A string without a NUL character, which lives as long as its document; else NULL. */
@@ -142,13 +38,13 @@ text_of(jv v)
 
 /* Consumes list: every entry must be a string; adds them all. */
 static int
-strings(struct am_fleet *f, jv list, const char *where, struct am_names *out)
+strings(struct am_fleet *f, jv list, const char *member, const char *key, struct am_names *out)
 {
 	int rc = 0, n;
 
 	if (jv_get_kind(list) != JV_KIND_ARRAY) {
 		jv_free(list);
-		return refuse(f, "%s: it is no list of names", where);
+		return refuse_list(f, member, key, NULL, "it is no list of names");
 	}
 	n = jv_array_length(jv_copy(list));
 	for (int i = 0; i < n && rc == 0; i++) {
@@ -156,7 +52,7 @@ strings(struct am_fleet *f, jv list, const char *where, struct am_names *out)
 		const char *s = text_of(v);
 
 		if (s == NULL)
-			rc = refuse(f, "%s: entry %d is no string", where, i + 1);
+			rc = refuse_list(f, member, key, NULL, "an entry is no string");
 		else
 			am_names_add(out, s);
 		jv_free(v);	/* the document keeps its own reference */
@@ -165,38 +61,42 @@ strings(struct am_fleet *f, jv list, const char *where, struct am_names *out)
 	return rc;
 }
 
-/*
- * Calls each with every key of an object and its list, in the order of the
- * file. Absent counts as empty; anything but an object is refused.
- */
-typedef int each_fn(struct am_fleet *f, const char *key, const struct am_names *list, const char *where);
+/* What is done with a list: the one of a key in a member of the policy, or (key NULL) the member itself. */
+typedef int list_fn(struct am_fleet *f, const char *member, const char *key, const struct am_names *list);
 
+/* Consumes list. */
 static int
-each_list(struct am_fleet *f, const char *member, each_fn *each)
+with_list(struct am_fleet *f, const char *member, const char *key, jv list, list_fn *each)
+{
+	struct am_names names = { 0 };
+	int rc = strings(f, list, member, key, &names);
+
+	if (rc == 0)
+		rc = each(f, member, key, &names);
+	am_names_free(&names);
+	return rc;
+}
+
+/* For every key of an object, in the order of the file. Absent counts as empty; anything else is refused. */
+static int
+each_list(struct am_fleet *f, const char *member, list_fn *each)
 {
 	jv o = jv_object_get(jv_copy(f->policy), jv_string(member));
 	int rc = 0;
 
-	if (!jv_is_valid(o)) {
-		jv_free(o);
-		return 0;
-	}
 	if (jv_get_kind(o) != JV_KIND_OBJECT) {
+		rc = jv_is_valid(o) ? refuse(f, "%s: it is no object", member) : 0;
 		jv_free(o);
-		return refuse(f, "%s: it is no object", member);
+		return rc;
 	}
 	for (int i = jv_object_iter(o); rc == 0 && jv_object_iter_valid(o, i); i = jv_object_iter_next(o, i)) {
 		jv k = jv_object_iter_key(o, i);
 		const char *key = text_of(k);
-		struct am_names list = { 0 };
-		char where[300];
 
-		snprintf(where, sizeof where, "%s.%.250s", member, key == NULL ? "" : am_quotes(key));
 		if (key == NULL)
 			rc = refuse(f, "%s: a key holds a NUL character", member);
-		else if ((rc = strings(f, jv_object_iter_value(o, i), where, &list)) == 0)
-			rc = each(f, key, &list, where);
-		am_names_free(&list);
+		else
+			rc = with_list(f, member, key, jv_object_iter_value(o, i), each);
 		jv_free(k);
 	}
 	jv_free(o);
@@ -204,16 +104,13 @@ each_list(struct am_fleet *f, const char *member, each_fn *each)
 }
 
 static int
-check_group(struct am_fleet *f, const char *key, const struct am_names *list, const char *where)
+check_group(struct am_fleet *f, const char *member, const char *key, const struct am_names *list)
 {
 	if (strcmp(key, "all") == 0)
-		return refuse(f, "groups: a group cannot be named all, @all means every member");
-	for (size_t i = 0; i < list->n; i++) {
-		if (strchr(list->v[i], '@') != NULL)
-			return refuse(f, "%s: %s: a group holds plain names only", where, am_quotes(list->v[i]));
-		if (strcmp(list->v[i], AM_ALLOW_ANY) == 0)
-			return refuse(f, "%s: " AM_ALLOW_ANY " is no name, a group holds plain names only", where);
-	}
+		return refuse_list(f, member, NULL, "all", "no group can have this name, @all means every member");
+	for (size_t i = 0; i < list->n; i++)
+		if (strchr(list->v[i], '@') != NULL || strcmp(list->v[i], AM_ALLOW_ANY) == 0)
+			return refuse_list(f, member, key, list->v[i], "a group holds plain names only");
 	return 0;
 }
 
@@ -232,22 +129,21 @@ is_group(const struct am_fleet *f, const char *name)
 }
 
 static int
-check_peers(struct am_fleet *f, const char *key, const struct am_names *list, const char *where)
+check_peers(struct am_fleet *f, const char *member, const char *key, const struct am_names *list)
 {
-	(void)key;
 	for (size_t i = 0; i < list->n; i++) {
 		const char *s = list->v[i];
 
 		if (strcmp(s, AM_ALLOW_ANY) == 0 && list->n > 1)
-			return refuse(f, "%s: " AM_ALLOW_ANY " must be the only entry", where);
+			return refuse_list(f, member, key, s, "it must be the only entry");
 		if (s[0] == '@' && !is_group(f, s + 1))
-			return refuse(f, "%s: %s: no such group", where, am_quotes(s));
+			return refuse_list(f, member, key, s, "no such group");
 	}
 	return 0;
 }
 
 static int
-check_senders(struct am_fleet *f, const char *recipient, const struct am_names *list, const char *where)
+check_senders(struct am_fleet *f, const char *member, const char *recipient, const struct am_names *list)
 {
 	struct am_names sorted = { 0 };
 	int rc = 0;
@@ -257,15 +153,25 @@ check_senders(struct am_fleet *f, const char *recipient, const struct am_names *
 
 		am_names_add(&sorted, s);
 		if (strcmp(s, AM_ALLOW_ANY) == 0 || s[0] == '@')
-			rc = refuse(f, "%s: %s: delegation takes plain names only", where, am_quotes(s));
+			rc = refuse_list(f, member, recipient, s, "delegation takes plain names only");
 		else if (strcmp(s, recipient) == 0)
-			rc = refuse(f, "%s: a member cannot task itself", where);
+			rc = refuse_list(f, member, recipient, NULL, "a member cannot task itself");
 	}
 	am_names_sort(&sorted);
 	if (rc == 0 && sorted.n != list->n)
-		rc = refuse(f, "%s: a name stands twice", where);
+		rc = refuse_list(f, member, recipient, NULL, "a name stands twice");
 	am_names_free(&sorted);
 	return rc;
+}
+
+static int
+check_pair(struct am_fleet *f, const char *member, const char *key, const struct am_names *list)
+{
+	if (list->n != 2)
+		return refuse_list(f, member, key, NULL, "an entry is no pair [sender, recipient]");
+	if (strcmp(list->v[0], list->v[1]) == 0)
+		return refuse_list(f, member, key, list->v[0], "a pair names it twice");
+	return 0;
 }
 
 static int
@@ -283,18 +189,8 @@ check_deny(struct am_fleet *f)
 		return absent ? 0 : refuse(f, "task_deny: it is no list of [sender, recipient] pairs");
 	}
 	n = jv_array_length(jv_copy(deny));
-	for (int i = 0; i < n && rc == 0; i++) {
-		struct am_names pair = { 0 };
-		char where[40];
-
-		snprintf(where, sizeof where, "task_deny: entry %d", i + 1);
-		rc = strings(f, jv_array_get(jv_copy(deny), i), where, &pair);
-		if (rc == 0 && pair.n != 2)
-			rc = refuse(f, "%s is no pair [sender, recipient]", where);
-		else if (rc == 0 && strcmp(pair.v[0], pair.v[1]) == 0)
-			rc = refuse(f, "%s names the same member twice", where);
-		am_names_free(&pair);
-	}
+	for (int i = 0; i < n && rc == 0; i++)
+		rc = with_list(f, "task_deny", NULL, jv_array_get(jv_copy(deny), i), check_pair);
 	jv_free(deny);
 	return rc;
 }
@@ -318,18 +214,11 @@ static int
 check_default_peers(struct am_fleet *f)
 {
 	jv v = jv_object_get(jv_copy(f->policy), jv_string("default_peers"));
-	struct am_names list = { 0 };
-	int rc;
 
-	if (!jv_is_valid(v)) {
-		jv_free(v);
-		return 0;
-	}
-	rc = strings(f, v, "default_peers", &list);
-	if (rc == 0)
-		rc = check_peers(f, NULL, &list, "default_peers");
-	am_names_free(&list);
-	return rc;
+	if (jv_is_valid(v))
+		return with_list(f, "default_peers", NULL, v, check_peers);
+	jv_free(v);
+	return 0;
 }
 
 /* Keys that mean another kind of file, whatever their value. */
@@ -395,80 +284,63 @@ check_domain(struct am_fleet *f)
 /* ---- every mention ---- */
 
 static int
-mention(struct am_fleet *f, const char *name, const char *where)
+mention(struct am_fleet *f, const char *member, const char *key, const char *name)
 {
 	const char *problem = am_name_problem(name);
 
 	if (problem != NULL)
-		return refuse(f, "%s: the name \"%s\": %s", where, am_quotes(name), problem);
+		return refuse_list(f, member, key, name, problem);
 	am_names_add(&f->members, name);
 	return 0;
 }
 
 static int
-mention_names(struct am_fleet *f, const char *key, const struct am_names *list, const char *where)
+mention_names(struct am_fleet *f, const char *member, const char *key, const struct am_names *list)
 {
-	(void)key;
 	for (size_t i = 0; i < list->n; i++)
-		if (mention(f, list->v[i], where) != 0)
+		if (mention(f, member, key, list->v[i]) != 0)
 			return -1;
 	return 0;
 }
 
 /* A peer list: what is no plain name was checked with the list. */
 static int
-mention_peers(struct am_fleet *f, const char *key, const struct am_names *list, const char *where)
+mention_peers(struct am_fleet *f, const char *member, const char *key, const struct am_names *list)
 {
-	if (key != NULL && mention(f, key, where) != 0)
+	if (key != NULL && mention(f, member, NULL, key) != 0)
 		return -1;
 	for (size_t i = 0; i < list->n; i++)
 		if (list->v[i][0] != '@' && strcmp(list->v[i], AM_ALLOW_ANY) != 0 &&
-		    mention(f, list->v[i], where) != 0)
+		    mention(f, member, key, list->v[i]) != 0)
 			return -1;
 	return 0;
 }
 
 static int
-mention_graph(struct am_fleet *f, const char *key, const struct am_names *list, const char *where)
+mention_graph(struct am_fleet *f, const char *member, const char *key, const struct am_names *list)
 {
-	return mention(f, key, where) != 0 ? -1 : mention_names(f, key, list, where);
-}
-
-/* Consumes list; what is no list was found harmless before. */
-static int
-mention_array(struct am_fleet *f, jv list, const char *where, each_fn *each)
-{
-	struct am_names names = { 0 };
-	int rc;
-
-	if (jv_get_kind(list) != JV_KIND_ARRAY) {
-		jv_free(list);
-		return 0;
-	}
-	rc = strings(f, list, where, &names);
-	if (rc == 0)
-		rc = each(f, NULL, &names, where);
-	am_names_free(&names);
-	return rc;
+	return mention(f, member, NULL, key) != 0 ? -1 : mention_names(f, member, key, list);
 }
 
 static int
 mention_all(struct am_fleet *f)
 {
-	jv deny = am_get(f->policy, "task_deny", JV_KIND_ARRAY);
+	jv defaults = am_get(f->policy, "default_peers", JV_KIND_ARRAY);
 	jv graph = am_get(f->policy, "task_graph", JV_KIND_OBJECT);
-	int has_graph = jv_is_valid(graph), rc;
+	jv deny = am_get(f->policy, "task_deny", JV_KIND_ARRAY);
+	int n = jv_is_valid(deny) ? jv_array_length(jv_copy(deny)) : 0, rc;
 
-	jv_free(graph);
 	rc = each_list(f, "groups", mention_names);
-	if (rc == 0)
-		rc = mention_array(f, am_get(f->policy, "default_peers", JV_KIND_ARRAY), "default_peers", mention_peers);
+	if (rc == 0 && jv_is_valid(defaults))
+		rc = with_list(f, "default_peers", NULL, jv_copy(defaults), mention_peers);
 	if (rc == 0)
 		rc = each_list(f, "peers", mention_peers);
-	if (rc == 0 && has_graph)
+	if (rc == 0 && jv_is_valid(graph))
 		rc = each_list(f, "task_graph", mention_graph);
-	for (int i = 0, n = jv_is_valid(deny) ? jv_array_length(jv_copy(deny)) : 0; i < n && rc == 0; i++)
-		rc = mention_array(f, jv_array_get(jv_copy(deny), i), "task_deny", mention_names);
+	for (int i = 0; i < n && rc == 0; i++)
+		rc = with_list(f, "task_deny", NULL, jv_array_get(jv_copy(deny), i), mention_names);
+	jv_free(defaults);
+	jv_free(graph);
 	jv_free(deny);
 	return rc;
 }

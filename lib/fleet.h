@@ -1,6 +1,5 @@
 /*
- * fleet - the operator's policy, loaded strictly (spec deployment, sections
- * 1 and 2), and the rules for names.
+ * fleet - the operator's policy, loaded strictly (spec deployment, section 1).
  */
 #ifndef AM_FLEET_H
 #define AM_FLEET_H
@@ -8,34 +7,10 @@
 #include <stddef.h>
 
 #include "json.h"
+#include "names.h"
 
-#define AM_NAME_MAX 19
-#define AM_PLAN_MAX (256u << 20)	/* bytes of a plan: names stand in it once per edge */
 #define AM_ALLOW_ANY "ALLOW_ANY"
-
-/*
- * The rule for a sandbox name and for a workspace: 1 to 19 of a-z, 0-9 and
- * "-"; no "-" first, last or twice in a row. NULL when it is met, else the
- * reason as a clause.
- */
-const char *am_name_problem(const char *name);
-
-/* The rule for a fleet's domain; NULL or a clause. */
-const char *am_domain_problem(const char *domain);
-
-/* An OpenShell ID: not empty, no white space, nothing unprintable; NULL or a clause. */
-const char *am_id_problem(const char *id);
-
-/* A list of strings that somebody else owns. */
-struct am_names {
-	const char **v;
-	size_t n, cap;
-};
-
-void am_names_add(struct am_names *names, const char *name);
-void am_names_sort(struct am_names *names);		/* by code point; drops what stands twice */
-long am_names_find(const struct am_names *sorted, const char *name);	/* the index, -1 when absent */
-void am_names_free(struct am_names *names);
+#define AM_PLAN_MAX (256u << 20)	/* bytes of a plan: names stand in it once per edge */
 
 struct am_fleet {
 	jv policy;			/* the document; owns every string below */

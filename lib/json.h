@@ -1,11 +1,14 @@
 /*
  * json - strict reading of bytes into values, JSON Lines, and writing.
  *
- * Bytes are checked before libjq sees them, because its parser takes more
- * than JSON: accepted is exactly one RFC 8259 value in UTF-8, without a byte
- * order mark, a NUL, a lone surrogate, a control character in a string, or a
+ * libjq's own parser is not used, because it takes more than JSON: accepted is
+ * exactly one RFC 8259 value in UTF-8, without a byte order mark, a NUL, a lone
+ * surrogate, a control character in a string, a number beyond the doubles, or a
  * key twice in one object; at most AM_JSON_DEPTH arrays and objects deep and
- * AM_JSON_KEYS keys in one object (libjq 1.6 hashes with a fixed seed).
+ * AM_JSON_KEYS keys in one object. libjq finds keys by a hash whose seed never
+ * changes: an object with more than AM_JSON_CHAIN keys that were made to stand
+ * in each other's way is refused, so that a fleet may have ten thousand members
+ * and a hostile object of the same size costs no more than an honest one.
  *
  * Ownership: "owns" means that the caller frees the result; a jv argument is
  * borrowed unless the comment says "consumes".
@@ -17,8 +20,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "buf.h"
+
 #define AM_JSON_DEPTH 64
-#define AM_JSON_KEYS 4096
+#define AM_JSON_KEYS 65536
+#define AM_JSON_CHAIN 128
 #define AM_JSON_MAX (16u << 20)		/* bytes of one document or line, where no spec says less */
 
 /*
@@ -69,6 +75,12 @@ enum am_json_style {
 
 /* Borrows. The text, from malloc; its length in *len when len is not NULL. */
 char *am_json_text(jv v, enum am_json_style style, size_t *len);
+
+/*
+ * Adds one string as JSON spells it, for a program that prints thousands of
+ * records of a fixed shape. A byte that is not UTF-8 becomes U+FFFD, as in a jv.
+ */
+void am_json_string(struct am_buf *b, const char *s, size_t len, enum am_json_style style);
 
 /*
  * A stream of JSON Lines that ends with one line {"end":COUNT}; a stream of

@@ -40,6 +40,12 @@ am_rows_free(struct am_row rows[AM_ROWS])
 	}
 }
 
+int
+am_row_is_own(const struct am_row *row, int i)
+{
+	return row->read_only == lanes[i].read_only && strcmp(row->target, lanes[i].target) == 0;
+}
+
 /* The home is what stands before the first lane in its source. */
 static char *
 home_of(jv row)

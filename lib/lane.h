@@ -24,6 +24,9 @@ struct am_row {
 void am_rows_make(struct am_row rows[AM_ROWS], const char *home, const char *name);
 void am_rows_free(struct am_row rows[AM_ROWS]);
 
+/* 1 when target and flag of row i are those of the table. */
+int am_row_is_own(const struct am_row *row, int i);
+
 /* A record of the members stream, read. */
 struct am_member {
 	const char *name, *workspace, *address;

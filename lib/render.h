@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "buf.h"
 #include "lane.h"
 
 /* UID:GID as the option takes it: digits, neither 0, at most 4294967294. -1 when it is not that. */
@@ -16,17 +17,22 @@ struct am_run_as {
 
 int am_run_as_parse(const char *s, struct am_run_as *out);
 
-/* The policy file; from malloc. */
-char *am_render_policy(const struct am_member *member, const struct am_run_as *run_as);
+/* Adds the text of the policy file. */
+void am_render_policy(struct am_buf *out, const struct am_member *member, const struct am_run_as *run_as);
 
-/* The create vector, a JSON array of strings whose first is "openshell". Owns. */
-jv am_render_vector(const struct am_member *member, const char *image, int restart_policy);
+/* The words of a command, each ended by a NUL, the first one "openshell". free(text.s). */
+struct am_words {
+	struct am_buf text;
+	size_t n;
+};
 
-/* Borrows: the vector as one line for sh; from malloc, NULL when a word holds a newline. */
-char *am_render_script(jv vector);
+void am_render_words(struct am_words *words, const struct am_member *member, const char *image, int restart_policy);
 
-/* A record of the files stream: a file of mode 0644. Owns. */
-jv am_file_record(const char *path, const char *content);
+/* Adds the words as one line for sh; -1 when one of them holds a newline. */
+int am_render_script(struct am_buf *out, const struct am_words *words);
+
+/* Adds a record of the files stream, with its newline: a file of mode 0644. */
+void am_file_record(struct am_buf *out, const char *path, const char *content, size_t len);
 
 /*
  * What must never leave a renderer: rows that the table would not make. All
