@@ -163,7 +163,7 @@ take_claim(const char *lane, const char *path, const char *dir)
 		return -1;
 	}
 	if (why[0] != '\0')
-		am_warnx("reclaiming stale consumer claim at %s (it said: %s)", path, why);
+		am_warnx("reclaiming stale consumer claim at %s: %s", path, why);
 	return 0;
 }
 

@@ -51,7 +51,7 @@ find(pid_t pid)
 {
 	struct am_proc key = { .pid = pid };
 
-	return bsearch(&key, table, count, sizeof table[0], by_pid);
+	return count == 0 ? NULL : bsearch(&key, table, count, sizeof table[0], by_pid);
 }
 
 static void
@@ -74,7 +74,8 @@ read_table(void)
 			count++;
 	}
 	closedir(dir);
-	qsort(table, count, sizeof table[0], by_pid);
+	if (count > 0)
+		qsort(table, count, sizeof table[0], by_pid);
 }
 
 /* The outermost ancestor of this program's parent, the parent included, that is a main process. */

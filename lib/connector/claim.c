@@ -77,7 +77,7 @@ judge(const char *path, char why[1024])
 			verdict = STALE;
 		else if (start != NULL && am_proc_read(pid, &p) == 0 && strcmp(start, p.start) != 0)
 			verdict = STALE;	/* the number was given to another process */
-		snprintf(why, 1024, "%s (pid %ld) already consumes %s: %s",
+		snprintf(why, 1024, verdict == STALE ? "%s (pid %ld) is gone" : "%s (pid %ld) already consumes %s: %s",
 		    consumer == NULL ? "an unnamed consumer" : am_quotes(consumer), (long)pid,
 		    dir == NULL ? "it" : am_quotes(dir), path);
 	}

@@ -145,7 +145,7 @@ note(enum am_lane lane, const char *id)
 	struct notice key = { .lane = lane }, *n = &key, **found;
 
 	memcpy(key.id, id, 33);
-	if ((found = bsearch(&n, all, sorted, sizeof all[0], compare)) != NULL)
+	if (sorted > 0 && (found = bsearch(&n, all, sorted, sizeof all[0], compare)) != NULL)
 		return *found;
 	if (count == room && (all = reallocarray(all, room = room * 2 + 64, sizeof all[0])) == NULL)
 		abort();

@@ -1,0 +1,264 @@
+/*
+ * claude-seed - answer the questions of claude's first start beforehand
+ *
+ * Adds to $HOME/.claude.json what an unattended start needs (spec deployment,
+ * section 8; spec claude-code, section 1). A member that is there keeps its
+ * value. The provider key is never printed, and of it only what claude itself
+ * writes there goes into the file.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "connector/inject.h"
+#include "connector/place.h"
+#include "diag.h"
+#include "file.h"
+#include "json.h"
+
+#define FILE_NAME ".claude.json"
+#define VERSION_MS 60000
+#define SUFFIX 20		/* characters of the key by which claude knows it again */
+
+extern char **environ;
+
+static const char usage[] =
+    "usage: claude-seed\n"
+    "Adds to $HOME/.claude.json what lets claude start without a question: onboarding done,\n"
+    "this directory trusted, the end of $ANTHROPIC_API_KEY approved.\n";
+
+static _Noreturn void
+refuse(const char *why)
+{
+	am_warnx("%s", why);
+	exit(AM_PROBLEM);
+}
+
+static _Noreturn void
+fail(const char *what)
+{
+	am_warn("%s", what);
+	exit(AM_PROBLEM);
+}
+
+/* ---- the version ---- */
+
+/* N.N.N, then nothing, or one of -+. and at least one letter, digit, dot or hyphen. */
+static int
+is_version(const char *s)
+{
+	for (int i = 0; i < 3; i++) {
+		size_t n = strspn(s, "0123456789");
+
+		if (n == 0)
+			return 0;
+		s += n;
+		if (i < 2 && *s++ != '.')
+			return 0;
+	}
+	if (*s == '\0')
+		return 1;
+	if (strchr("-+.", *s++) == NULL || *s == '\0')
+		return 0;
+	while (isalnum((unsigned char)*s) || (*s != '\0' && strchr("-.", *s) != NULL))
+		s++;
+	return *s == '\0';
+}
+
+/* Reads what the child says, and waits for it; -1 when it takes too long or fails. */
+static int
+listen_to(pid_t pid, int fd, char *said, size_t size)
+{
+	long long limit = am_now() + VERSION_MS, left;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	size_t len = 0;
+	ssize_t n = 1;
+	int status;
+
+	while (n > 0 && len < size - 1) {
+		if ((left = limit - am_now()) <= 0 || poll(&p, 1, (int)left) <= 0) {
+			kill(pid, SIGKILL);
+			break;
+		}
+		n = read(fd, said + len, size - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	said[len] = '\0';
+	close(fd);
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (am_now() >= limit)
+			kill(pid, SIGKILL);
+		poll(NULL, 0, 5);
+	}
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+}
+
+static const char *
+claude_version(void)
+{
+	static char said[4096];
+	char *argv[] = { "claude", "--version", NULL }, *word, *save;
+	posix_spawn_file_actions_t files;
+	int out[2], rc;
+	pid_t pid;
+
+	if (pipe2(out, O_CLOEXEC) != 0)
+		fail("claude --version");
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
+	rc = posix_spawnp(&pid, "claude", &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	close(out[1]);
+	if (rc != 0) {
+		errno = rc;
+		fail("claude --version");
+	}
+	if (listen_to(pid, out[0], said, sizeof said) != 0)
+		refuse("claude --version: it failed, or took longer than 60 s");
+	word = strtok_r(said, " \t\r\n", &save);
+	if (word == NULL || !is_version(word))
+		refuse("claude --version: its first word is no version");
+	return word;
+}
+
+/* ---- the file ---- */
+
+/* Owns the document; an empty one, and *mode 0600, when there is no file. */
+static jv
+read_file(int home, mode_t *mode)
+{
+	int fd = am_open_regular(home, FILE_NAME, AM_JSON_MAX);
+	struct stat st;
+	size_t len;
+	char *text;
+	jv doc;
+
+	*mode = 0600;
+	if (fd < 0 && errno == ENOENT)
+		return jv_object();
+	if (fd < 0 && errno == ELOOP)
+		refuse(FILE_NAME ": it is a symbolic link");
+	if (fd < 0 && errno == EINVAL)
+		refuse(FILE_NAME ": it is no regular file");
+	if (fd < 0 || fstat(fd, &st) != 0 || (text = am_read_fd(fd, AM_JSON_MAX, &len)) == NULL)
+		fail(FILE_NAME);
+	close(fd);
+	*mode = st.st_mode & 07777;
+	doc = am_json_parse(text, len);
+	free(text);
+	if (!jv_is_valid(doc)) {
+		am_warnx(FILE_NAME ": %s", am_json_why(doc));
+		exit(AM_PROBLEM);
+	}
+	if (jv_get_kind(doc) != JV_KIND_OBJECT)
+		refuse(FILE_NAME ": it holds no object");
+	return doc;
+}
+
+/* Consumes the object; owns it with the member added, unless it has one. Consumes v. */
+static jv
+add(jv object, const char *key, jv v)
+{
+	if (!am_has(object, key))
+		return am_set(object, key, v);
+	jv_free(v);
+	return object;
+}
+
+/* Owns a container of the object, or an empty one. Borrows. */
+static jv
+container(jv object, const char *key, jv_kind kind)
+{
+	jv v;
+
+	if (!am_has(object, key))
+		return kind == JV_KIND_OBJECT ? jv_object() : jv_array();
+	v = am_get(object, key, kind);
+	if (!jv_is_valid(v)) {
+		am_warnx(FILE_NAME ": %s: it is no %s", am_quotes(key), kind == JV_KIND_OBJECT ? "object" : "array");
+		exit(AM_PROBLEM);
+	}
+	return v;
+}
+
+static jv
+approve(jv responses, const char *suffix)
+{
+	jv approved = container(responses, "approved", JV_KIND_ARRAY);
+	int there = 0;
+
+	jv_array_foreach(approved, i, item) {
+		there |= jv_get_kind(item) == JV_KIND_STRING && strcmp(jv_string_value(item), suffix) == 0;
+		jv_free(item);
+	}
+	if (!there)
+		approved = jv_array_append(approved, jv_string(suffix));
+	return am_set(responses, "approved", approved);
+}
+
+static jv
+seed(jv doc, const char *cwd, const char *version, const char *suffix)
+{
+	jv projects = container(doc, "projects", JV_KIND_OBJECT);
+	jv project = container(projects, cwd, JV_KIND_OBJECT);
+	jv responses = container(doc, "customApiKeyResponses", JV_KIND_OBJECT);
+
+	projects = am_set(projects, cwd, add(project, "hasTrustDialogAccepted", jv_true()));
+	doc = add(doc, "hasCompletedOnboarding", jv_true());
+	doc = add(doc, "lastOnboardingVersion", jv_string(version));
+	doc = am_set(doc, "projects", projects);
+	return am_set(doc, "customApiKeyResponses", approve(responses, suffix));
+}
+
+int
+main(int argc, char *argv[])
+{
+	static const struct option longopts[] = { AM_STD_OPTIONS, { NULL, 0, NULL, 0 } };
+	const char *home_path = am_env("HOME"), *key = am_env("ANTHROPIC_API_KEY");
+	char *cwd = getcwd(NULL, 0), *text;
+	jv before, after;
+	mode_t mode;
+	size_t len;
+	int c, home;
+
+	am_prog = "claude-seed";
+	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1)
+		am_std_option(c, usage);
+	if (optind != argc)
+		am_usage(usage);
+	if (home_path == NULL)
+		refuse("HOME is not set");
+	if (key == NULL || strlen(key) <= SUFFIX)
+		refuse("ANTHROPIC_API_KEY must hold more than 20 characters");
+	if (cwd == NULL)
+		fail("the working directory");
+	if ((home = open(home_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		fail(home_path);
+	before = read_file(home, &mode);
+	after = seed(jv_copy(before), cwd, claude_version(), key + strlen(key) - SUFFIX);
+	if (!jv_equal(jv_copy(before), jv_copy(after))) {
+		jv pretty = jv_dump_string(jv_copy(after), JV_PRINT_PRETTY | JV_PRINT_INDENT_FLAGS(2));
+
+		if (asprintf(&text, "%s\n", jv_string_value(pretty)) < 0)
+			abort();
+		len = strlen(text);
+		if (am_publish(home, FILE_NAME, text, len, mode) != 0)
+			fail(FILE_NAME);
+		free(text);
+		jv_free(pretty);
+	}
+	jv_free(before);
+	jv_free(after);
+	free(cwd);
+	return AM_OK;
+}
