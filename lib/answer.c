@@ -59,6 +59,22 @@ first_line(const char *text)
 	return am_quote(text, strcspn(text, "\r\n"));
 }
 
+/* What was asked about a sandbox is no evidence while get did not show that sandbox. */
+static int
+is_shown(jv answers, const char *subject)
+{
+	jv rec = jv_object_get(jv_copy(answers), key_of("get", subject)), doc = jv_invalid();
+	const char *out = am_str(rec, "stdout");
+	int shown;
+
+	if (out != NULL)
+		doc = am_json_parse(out, strlen(out));
+	shown = !jv_is_valid(rec) || jv_get_kind(doc) == JV_KIND_OBJECT;
+	jv_free(doc);
+	jv_free(rec);
+	return shown;
+}
+
 int
 am_asked(jv answers, const char *ask, const char *subject, struct am_asked *a)
 {
@@ -90,6 +106,8 @@ am_asked(jv answers, const char *ask, const char *subject, struct am_asked *a)
 	else if (a->out == NULL)
 		snprintf(a->why, sizeof a->why, "%s: %s", program,
 		    reason == NULL ? "its output is not text" : am_quotes(reason));
+	else if (subject != NULL && strcmp(ask, "get") != 0 && !is_shown(answers, subject))
+		snprintf(a->why, sizeof a->why, "sandbox get printed no JSON object");
 	jv_free(word);
 	jv_free(argv);
 	jv_free(status);

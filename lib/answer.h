@@ -24,6 +24,8 @@ struct am_asked {
 /*
  * Borrows. 1 when the command ran and ended with status 0 and its output is
  * text; else 0, and why says what happened. subject NULL: asked once for all.
+ * What was asked of a sandbox does not count when an answer "get" is there and
+ * shows no sandbox.
  */
 int am_asked(jv answers, const char *ask, const char *subject, struct am_asked *a);
 
