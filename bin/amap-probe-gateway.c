@@ -8,10 +8,11 @@
 #include "path.h"
 
 static const char usage[] =
-    "usage: amap-probe-gateway [--home DIR] [FILE]\n"
+    "usage: amap-probe-gateway [--home DIR [--embedded]] [FILE]\n"
     "       amap-probe-gateway --rows [FILE]\n"
     "Prints check records about the gateway.toml FILE; no FILE: nobody knows where it is.\n"
     "  --home DIR  the registration of this home's interceptor as well\n"
+    "  --embedded  instead, that the embedded gateway decides by this home's fleet\n"
     "  --rows      a line for each driver setting instead, for people\n";
 
 static const char section[] = "gateway";
@@ -83,11 +84,31 @@ check_registration(struct am_checks *out, const struct am_gateway *g, const char
 	am_registration_free(&r);
 }
 
+/* The embedded gateway has no interceptor to register: it decides itself, by the fleet of one home. */
+static void
+check_embedded(struct am_checks *out, const struct am_gateway *g, const char *home)
+{
+	enum am_verdict v = am_gateway_embedded(g, home);
+	jv unmet = jv_array();
+	char *row;
+
+	if (asprintf(&row, "[amap.embedded] home = \"%s\"", home) < 0)
+		abort();
+	if (v != AM_PRESENT)
+		unmet = jv_array_append(unmet, jv_string(row));
+	am_check_put(out, &(struct am_check){ .section = section, .id = "V1",
+	    .claim = "the embedded gateway decides about mounts by this home's fleet", .expected = jv_array(),
+	    .actual = unmet, .provenance = "the home", .reason = v == AM_UNSURE ? g->why : NULL,
+	    .remedy = "run amap-openshell bring-up, which makes the embedded gateway's file once" }, outcome(v));
+	free(row);
+}
+
 int
 main(int argc, char *argv[])
 {
 	static const struct option longopts[] = {
 		{ "home", required_argument, NULL, 'd' },
+		{ "embedded", no_argument, NULL, 'e' },
 		{ "rows", no_argument, NULL, 'r' },
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
@@ -95,17 +116,18 @@ main(int argc, char *argv[])
 	const char *home = NULL, *problem, *path;
 	struct am_checks out = { .fp = stdout };
 	struct am_gateway g;
-	int c, rows = 0, rc = AM_OK;
+	int c, rows = 0, embedded = 0, rc = AM_OK;
 
 	am_prog = "amap-probe-gateway";
 	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {
 		switch (c) {
 		case 'd': home = optarg; break;
+		case 'e': embedded = 1; break;
 		case 'r': rows = 1; break;
 		default: am_std_option(c, usage);
 		}
 	}
-	if (argc - optind > 1 || (rows && home != NULL))
+	if (argc - optind > 1 || (rows && home != NULL) || (embedded && home == NULL))
 		am_usage(usage);
 	if (home != NULL && (problem = am_path_problem(home)) != NULL)
 		am_diex("--home \"%s\": %s", am_quotes(home), problem);
@@ -117,7 +139,7 @@ main(int argc, char *argv[])
 		for (int i = 0; i < AM_DRIVER_SETTINGS; i++)
 			check_setting(&out, &g, i, path);
 		if (home != NULL)
-			check_registration(&out, &g, home);
+			(embedded ? check_embedded : check_registration)(&out, &g, home);
 		rc = am_check_end(&out);
 	}
 	am_gateway_free(&g);

@@ -20,12 +20,13 @@
 #define SECTION "router-container"
 
 static const char usage[] =
-"usage: amap-probe-router --config FILE --name NAME [ANSWERS]\n"
+"usage: amap-probe-router --config FILE --name NAME [--program-dir DIR] [ANSWERS]\n"
 "\n"
 "Prints up to six checks of the router's container.\n"
 "\n"
-"  --config FILE  the router's configuration, <home>/router.json\n"
-"  --name NAME    the container's name\n";
+"  --config FILE      the router's configuration, <home>/router.json\n"
+"  --name NAME        the container's name\n"
+"  --program-dir DIR  where its program lies, mounted read-only as well\n";
 
 /* The evidence of a router that is there. */
 struct scene {
@@ -156,14 +157,41 @@ check_running(struct am_checks *out, const struct scene *s, const char *name)
 	am_check_equal(out, &c);
 }
 
+/* The interfaces that the process of an embedded service has but the loopback: "none", or their names. */
+static const char *
+networks(jv entry, char *seen, size_t size)
+{
+	jv state = am_get(entry, "State", JV_KIND_OBJECT), pid = am_get(state, "Pid", JV_KIND_NUMBER);
+	long process = jv_is_valid(pid) ? (long)jv_number_value(pid) : 0;
+	char path[64], line[512], name[32];
+	FILE *fp;
+
+	jv_free(pid);
+	jv_free(state);
+	snprintf(path, sizeof path, "/proc/%ld/net/dev", process);
+	if (process <= 0 || (fp = fopen(path, "re")) == NULL)
+		return NULL;
+	seen[0] = '\0';
+	while (fgets(line, sizeof line, fp) != NULL)
+		if (sscanf(line, " %31[^: \n]:", name) == 1 && strchr(line, ':') != NULL && strcmp(name, "lo") != 0) {
+			strlcat(seen, seen[0] == '\0' ? "" : " ", size);
+			strlcat(seen, name, size);
+		}
+	fclose(fp);
+	return seen[0] == '\0' ? "none" : seen;
+}
+
 static void
 check_posture(struct am_checks *out, const struct scene *s)
 {
 	struct am_check c = posture;
 	jv host = am_get(s->entry, "HostConfig", JV_KIND_OBJECT), policy = am_get(host, "RestartPolicy", JV_KIND_OBJECT);
 	const char *network = am_str(host, "NetworkMode"), *restart = am_str(policy, "Name");
+	char seen[200];
 
 	c.remedy = "remove the container and start it with the router's own start script";
+	if (am_has(s->entry, "Mountinfo"))		/* no docker: look for ourselves */
+		network = networks(s->entry, seen, sizeof seen);
 	if (network == NULL || restart == NULL) {
 		am_check_unknown(out, &c, "docker inspect shows no network mode or no restart policy");
 	} else {
@@ -176,9 +204,19 @@ check_posture(struct am_checks *out, const struct scene *s)
 	jv_free(host);
 }
 
+static int
+lies_below(jv rows, const char *path)
+{
+	int writable, below = 0;
+
+	for (int i = 0; i < jv_array_length(jv_copy(rows)); i++)
+		below |= am_path_under(path, row_path(rows, i, &writable));
+	return below;
+}
+
 static void
 check_mounts(struct am_checks *out, const struct scene *s, const struct am_router_config *config,
-    const char *config_path)
+    const char *config_path, const char *program_dir)
 {
 	struct am_check c = mounts, v = verdict;
 	jv wanted = jv_object(), expected = jv_object();
@@ -191,10 +229,12 @@ check_mounts(struct am_checks *out, const struct scene *s, const struct am_route
 		wanted = am_set_str(wanted, path, path);
 		expected = am_set(expected, path, am_mount_row(path, writable));
 	}
-	if (!am_has(expected, config_path)) {
-		wanted = am_set_str(wanted, config_path, config_path);
-		expected = am_set(expected, config_path, am_mount_row(config_path, 0));
+	if (program_dir != NULL) {
+		wanted = am_set_str(wanted, program_dir, program_dir);
+		expected = am_set(expected, program_dir, am_mount_row(program_dir, 0));
 	}
+	if (!am_has(wanted, config_path))
+		wanted = am_set_str(wanted, config_path, config_path);
 	if (config->selected_json != NULL)
 		wanted = am_set_str(wanted, config->selected_json, config->selected_json);
 	rc = am_mounts_read(&found, s->entry, wanted, 0);
@@ -202,6 +242,9 @@ check_mounts(struct am_checks *out, const struct scene *s, const struct am_route
 	if (!known || rc != 0) {
 		am_check_unknown(out, &c, !known ? s->rows_why : found.why);
 	} else {
+		/* by itself, or with the directory that holds it: a renamed file is seen only there (spec bugs, B28) */
+		if (!am_has(expected, config_path) && (am_has(found.rows, config_path) || !lies_below(s->rows, config_path)))
+			expected = am_set(expected, config_path, am_mount_row(config_path, 0));
 		c.provenance = "the router's own list of mounts for this configuration";
 		c.remedy = "remove the container and start it with the router's own start script";
 		c.expected = jv_copy(expected);
@@ -314,7 +357,7 @@ all_unknown(struct am_checks *out, const char *why, int with_running, int with_c
 }
 
 static void
-check_all(struct am_checks *out, jv answers, const char *name, const char *config_path)
+check_all(struct am_checks *out, jv answers, const char *name, const char *config_path, const char *program_dir)
 {
 	struct scene s = { .entry = jv_invalid(), .rows = jv_invalid() };
 	struct am_router_config config;
@@ -339,7 +382,7 @@ check_all(struct am_checks *out, jv answers, const char *name, const char *confi
 		check_posture(out, &s);
 		if (parses) {
 			s.rows = emitted(answers, s.rows_why, sizeof s.rows_why);
-			check_mounts(out, &s, &config, config_path);
+			check_mounts(out, &s, &config, config_path, program_dir);
 			check_shadows(out, &s);
 			check_view(out, answers, &config);
 		}
@@ -355,10 +398,11 @@ main(int argc, char *argv[])
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "name", required_argument, NULL, 'n' },
+		{ "program-dir", required_argument, NULL, 'p' },
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	const char *config = NULL, *name = NULL;
+	const char *config = NULL, *name = NULL, *program_dir = NULL;
 	struct am_checks out = { .fp = stdout };
 	jv answers;
 	int ch;
@@ -368,6 +412,7 @@ main(int argc, char *argv[])
 		switch (ch) {
 		case 'c': config = optarg; break;
 		case 'n': name = optarg; break;
+		case 'p': program_dir = optarg; break;
 		default: am_std_option(ch, usage);
 		}
 	}
@@ -376,7 +421,7 @@ main(int argc, char *argv[])
 	answers = am_answers_read(argc > optind ? argv[optind] : "-");
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
-	check_all(&out, answers, name, config);
+	check_all(&out, answers, name, config, program_dir);
 	jv_free(answers);
 	return am_finish(am_check_end(&out));
 }

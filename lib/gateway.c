@@ -197,6 +197,14 @@ find_block(const struct am_toml *root)
 }
 
 enum am_verdict
+am_gateway_embedded(const struct am_gateway *g, const char *home)
+{
+	if (g->unsure)
+		return AM_UNSURE;
+	return equals(am_toml_get(table_at(g->root, "amap.embedded"), "home"), AM_TOML_STRING, home) ? AM_PRESENT : AM_ABSENT;
+}
+
+enum am_verdict
 am_gateway_registration(const struct am_gateway *g, const char *home, struct am_registration *out)
 {
 	static const char *const rows[] = { "one block named " NAME, "one bindings table", "not disabled",

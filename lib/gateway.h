@@ -37,6 +37,9 @@ void am_gateway_free(struct am_gateway *g);
 
 enum am_verdict am_gateway_setting(const struct am_gateway *g, int setting);
 
+/* Does the embedded gateway decide about mounts by this home's fleet? */
+enum am_verdict am_gateway_embedded(const struct am_gateway *g, const char *home);
+
 /*
  * The registration of the interceptor for a home: met[i] for each of the rows
  * of section 5, whose texts are in row[i] (from malloc). AM_PRESENT when all

@@ -116,7 +116,7 @@ bad() { outcomes <<<"$output" | grep -v PASS | tr '\n' ';'; }
 		.[0].Mounts[0].RW = true@K3 - FAIL;
 		.[0].Mounts[1].RW = false@K3 - FAIL;
 		.[0].Mounts[1].Source = "/tmp"@K3 - FAIL;
-		del(.[0].Mounts[3])@K3 - FAIL;
+		.[0].Mounts[3].RW = true@K3 - FAIL;
 		.[0].Mounts += [{Type: "volume", Name: "v", Source: "/v", Destination: "/v", RW: true}]@K3 - FAIL;
 		.[0].Mounts += [.[0].Mounts[0] | .Source += "/selected.json" | .Destination += "/selected.json"]@K3 - FAIL;K4 - FAIL;
 		.[0].Mounts = null@K3 - FAIL;
@@ -125,6 +125,17 @@ bad() { outcomes <<<"$output" | grep -v PASS | tr '\n' ';'; }
 		[]@K1 - UNKNOWN;K2 - UNKNOWN;K3 - UNKNOWN;K4 - UNKNOWN;K5 - UNKNOWN;K6 - UNKNOWN;
 		{}@K1 - UNKNOWN;K2 - UNKNOWN;K3 - UNKNOWN;K4 - UNKNOWN;K5 - UNKNOWN;K6 - UNKNOWN;
 	END
+}
+
+@test "B28 a configuration that its directory shows needs no mount of its own" {
+	inside router-inspect 'del(.[0].Mounts[3])'
+	run -0 router
+	mkdir elsewhere
+	cp "$home/router.json" elsewhere
+	run -1 amap-probe-router --config "$PWD/elsewhere/router.json" --name amap-router answers
+	assert_equal "$(bad)" 'K3 - FAIL;'
+	assert_equal "$(jq -r 'select(.id == "K3") | (.expected | keys) - (.actual | keys) | .[]' <<<"$output")" \
+	    "$PWD/elsewhere/router.json"
 }
 
 @test "a list of mounts that is broken is UNKNOWN, one that shadows is a FAIL" {
