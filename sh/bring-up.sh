@@ -366,7 +366,7 @@ start_service() {
 	/usr/* | /bin/*) ;;		# every service has these
 	*) printf '%s\tro\n' "${program%/*}" >>"$work/mounts" ;;
 	esac
-	"$1" 120 "$openshell" service start amap-router --mounts "$work/mounts" ${owner:+--run-as "$owner"} -- \
+	"$1" 120 "$openshell" service start amap-router --mounts "$work/mounts" --restart unless-stopped ${owner:+--run-as "$owner"} -- \
 	    "$program" --config "$home/router.json" run --interval 5
 }
 start_container() {

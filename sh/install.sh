@@ -7,7 +7,11 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--apply) apply=--apply ;;
 	--fleet-domain-base) take_value "$@"; base=$value; shift ;;
-	--agent) take_value "$@"; agent=$(readlink -f -- "$value") || refuse "$value: no such file"; shift ;;
+	--agent)
+		take_value "$@"
+		agent=$(readlink -f -- "$value") || refuse "$value: no such file"
+		case $agent in *[[:cntrl:]]*) refuse '--agent: a control character in the path' ;; esac
+		shift ;;
 	*) verb_usage "$1: unexpected" ;;
 	esac
 	shift

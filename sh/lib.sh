@@ -181,7 +181,11 @@ payload_records() {
 		esac
 		file_record "payload/$path" "$mode" "$source"
 	done <"$payload_list" || die "$payload_list: cannot be read"
-	[ -z "${agent-}" ] || file_record payload/agent 0755 "$agent"
+	# The operator's own agent, this time's or the one given before.
+	[ -n "${agent-}" ] || [ ! -f "$home/agent-source" ] || IFS= read -r agent <"$home/agent-source" || :
+	[ -n "${agent-}" ] || return 0
+	file_record payload/agent 0755 "$agent"
+	printf '{"path":"agent-source","mode":"0644","content":"%s\\n"}\n' "$(json "$agent")"
 }
 
 # put [--apply] STREAM: the report to standard output; a refusal ends the verb.
