@@ -46,13 +46,13 @@ $(BUILD)/%.o: %.c
 # The scripts find the programs in bin/ beside sh/, as here in build/bin.
 HOUSE = $(DESTDIR)$(PREFIX)/lib/amap-openshell
 install: all
-	mkdir -p $(HOUSE)/bin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
-	cp $(PROGS) $(HOUSE)/bin
-	cp -R sh payload examples image $(HOUSE)
-	cp man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	cp man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
-	for p in $(PROGS); do ln -sf ../lib/amap-openshell/bin/$${p##*/} $(DESTDIR)$(PREFIX)/bin; done
-	ln -sf ../lib/amap-openshell/sh/amap-openshell $(DESTDIR)$(PREFIX)/bin
+	mkdir -p "$(HOUSE)/bin" "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/man/man5"
+	cp $(PROGS) "$(HOUSE)/bin"
+	cp -R sh payload examples image "$(HOUSE)"
+	cp man/*.1 "$(DESTDIR)$(PREFIX)/share/man/man1"
+	cp man/*.5 "$(DESTDIR)$(PREFIX)/share/man/man5"
+	for p in $(PROGS); do ln -sf "../lib/amap-openshell/bin/$${p##*/}" "$(DESTDIR)$(PREFIX)/bin"; done
+	ln -sf ../lib/amap-openshell/sh/amap-openshell "$(DESTDIR)$(PREFIX)/bin"
 
 check: all
 	sh/check.sh --quick

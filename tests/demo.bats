@@ -1,0 +1,131 @@
+load common
+
+# The demo is the main job. What it prints is checked elsewhere than in its own
+# words: in the files of its home, in the process table, in the mount table.
+
+# The demo builds by default; here it takes the build that is tested.
+demo() {
+	AMAP_BUILD_DIR=${AMAP_BUILD_DIR-} TMPDIR=$BATS_TEST_TMPDIR sh "$TOP/sh/demo.sh" "$@"
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	chmod 0711 "$BATS_TEST_TMPDIR"
+}
+
+teardown() {
+	for kept in "$BATS_TEST_TMPDIR"/amap-demo.*; do
+		[ ! -x "$kept/tear-down" ] || "$kept/tear-down" >tear-down.log 2>&1
+	done
+}
+
+# Processes that name this test's directory in their arguments, environment or mounts.
+left_behind() {
+	for pid in $(ps -A -o pid=); do
+		[ "$pid" != "$$" ] && [ "$pid" != "$BASHPID" ] || continue
+		case $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") in *bats*) continue ;; esac
+		if grep -qsF "$BATS_TEST_TMPDIR/amap-demo" "/proc/$pid/cmdline" "/proc/$pid/environ"; then
+			echo "$pid $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")"
+		fi
+	done
+	grep -F "$BATS_TEST_TMPDIR/amap-demo" /proc/mounts || :
+	ls -d "$BATS_TEST_TMPDIR"/amap-demo.* 2>/dev/null || :
+}
+
+nothing_is_left() {
+	for _ in $(seq 100); do
+		left_behind >left
+		[ -s left ] || return 0
+		sleep 0.1
+	done
+	cat left
+	return 1
+}
+
+@test "a delegation there and back, a held task, and the boundary, as the files and processes tell" {
+	run -0 demo --keep
+	assert_line 'AMAP is up'
+	work=$(echo "$BATS_TEST_TMPDIR"/amap-demo.*)
+	home=$work/fleet/home
+
+	# The task: accepted, placed once in beta's peer lane, delivered, recorded.
+	result=$(ls "$home"/instances/alpha/outbox/results/*.json)
+	assert_equal "$(jq -r '.outcome + " " + .reason_code' "$result")" 'accepted peer_routed'
+	task=$(jq -r .message_id "$result")
+	assert_equal "$(jq -r .kind "$home/instances/beta/peer/notices/notice-$task.json")" peer
+	run -0 jq -r .body_text "$home/instances/beta/peer/messages/notice-$task.json"
+	assert_output --partial 'list the files of your workspace'
+	assert_exists "$home/router-state/beta/outcomes/peer-$task.delivered.json"
+
+	# The reply: bound to the task, with what beta's workspace really holds.
+	reply=$(jq -r 'select(.message.in_reply_to == "'"$task"'").notice_id' "$home"/instances/alpha/peer/notices/notice-*.json)
+	assert_exists "$home/router-state/alpha/outcomes/peer-$reply.delivered.json"
+	body=$(jq -r .body_text "$home/instances/alpha/peer/messages/notice-$reply.json")
+	for name in $("$work/as-fleet" amap-sandbox --workspace default sandbox exec --name beta --no-tty -- ls /sandbox </dev/null); do
+		case $name in *.log) continue ;; esac		# written meanwhile
+		assert_regex "$body" "$name"
+	done
+	run -0 "$work/as-fleet" amap-sandbox --workspace default sandbox exec --name alpha --no-tty -- cat /sandbox/replies.log </dev/null
+	assert_output --partial "$(printf '%s\n' "$body" | tail -n 1)"
+
+	# Beta's own task: held, and nowhere in alpha's lanes.
+	held=$(ls "$home"/router-state/beta/held/*.json)
+	result=$home/instances/beta/outbox/results/$(basename "$held" | sed 's/^req-//')
+	assert_equal "$(jq -r '.outcome + " " + .reason_code' "$result")" 'queued_for_human recipient_not_allowlisted'
+	assert_equal "$(ls "$home"/instances/alpha/peer/notices/*.json | wc -l)" 1
+
+	# No sandbox but the two; nothing of the fleet runs as root or with the host's network.
+	assert_equal "$("$work/as-fleet" amap-sandbox sandbox list --all-workspaces --names | sort | tr '\n' ' ')" \
+	    'default/alpha default/beta '
+	seen=0
+	for pid in $(pgrep -f '/amap-session|/inbox-delivery|amap-router.* run'); do
+		grep -qF "$work" "/proc/$pid/root/proc/1/mountinfo" "/proc/$pid/mountinfo" 2>/dev/null || continue
+		seen=$((seen + 1))
+		refute [ "$(stat -c %u "/proc/$pid")" = 0 ]
+		refute [ "$(readlink "/proc/$pid/ns/net")" = "$(readlink /proc/self/ns/net)" ]
+		assert_equal "$(awk '/^CapEff/ { print $2 }' "/proc/$pid/status")" 0000000000000000
+		assert_equal "$(awk '/^NoNewPrivs/ { print $2 }' "/proc/$pid/status")" 1
+		assert_equal "$(awk '/^Seccomp:/ { print $2 }' "/proc/$pid/status")" 2
+	done
+	[ "$seen" -ge 5 ]
+
+	run -0 "$work/as-fleet" amap-openshell verify
+	"$work/tear-down" >/dev/null 2>&1
+	nothing_is_left
+}
+
+@test "a second run takes under 10 s and leaves nothing" {
+	begin=$(date +%s%3N)
+	run -0 demo
+	assert_equal "$(printf '%s\n' "$output" | tail -n 1)" 'AMAP is up'
+	took=$(($(date +%s%3N) - begin))
+	[ "$took" -lt 10000 ] || [ "${AMAP_BUILD_DIR##*/}" = sanitized ]
+	nothing_is_left
+}
+
+@test "killed at any moment it leaves no process, no mount and no file" {
+	for after in 0.1 0.4 0.8 1.2 1.6 2 2.5 3; do
+		for signal in KILL TERM; do
+			setsid sh -c 'exec sh "$0" </dev/null >/dev/null 2>&1' "$TOP/sh/demo.sh" 3>&- &
+			pid=$!
+			sleep "$after"
+			kill -s "$signal" "$pid" 2>/dev/null || :
+			wait "$pid" 2>/dev/null || :
+			nothing_is_left
+		done
+	done
+}
+
+@test "it runs from a checkout whose path holds a space, called from elsewhere" {
+	mkdir 'a b'
+	cp -R "$TOP/Makefile" "$TOP/bin" "$TOP/lib" "$TOP/sh" "$TOP/payload" "$TOP/image" "$TOP/examples" "$TOP/man" 'a b'
+	cp -R "$BIN/.." 'a b/build'
+	cd /
+	TMPDIR=$BATS_TEST_TMPDIR run -0 env -u AMAP_BUILD_DIR sh "$BATS_TEST_TMPDIR/a b/sh/demo.sh"
+	assert_line 'AMAP is up'
+}
+
+@test "an unknown argument is a usage error" {
+	run -2 --separate-stderr sh "$TOP/sh/demo.sh" --kep
+	[ -z "$output" ]
+}
