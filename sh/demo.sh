@@ -77,6 +77,7 @@ trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 
 mkdir "$work/fleet"
 chown "$uid:$gid" "$work/fleet"
+fleet test -w "$work/fleet" || die "$work: user id $uid cannot get there; set TMPDIR to a directory that everybody can enter"
 build PREFIX="$house" install || die 'the installation failed: see above'
 
 # ---- telling what is seen ----
@@ -134,7 +135,8 @@ domain=$(fleet amap-fleet "$home/fleet.json" | fleet amap-field domain)
 task alpha "beta@$domain" 'list the files of your workspace'
 step "alpha's agent submitted a task to beta, \"list the files of your workspace\": request $id"
 step "the router's verdict: $(verdict alpha "$id")"
-eventually "the task as a turn of beta's agent" inside beta grep -q 'list the files' /sandbox/turns.log
+turned() { fleet amap-sandbox --workspace default logs beta | grep -q " turn "; }
+eventually "the task as a turn of beta's agent" turned
 step "the task reached beta's agent as a turn"
 eventually "beta's reply as a turn of alpha's agent" inside alpha test -s /sandbox/replies.log
 step "beta's reply reached alpha's agent as a turn:"
