@@ -66,11 +66,17 @@ chmod +x "$work/as-fleet" "$work/tear-down"
 fleet() { "$work/as-fleet" "$@"; }
 
 # Sandboxes outlive the shell that made them, as they should. These must not
-# outlive the demo, however it ends: the guardian waits for that, kill -9 included.
+# outlive the demo, however it ends: the guardian waits for that, kill -9 included,
+# and first ends what the demo had started, so that nothing is made again behind it.
 cat >"$work/guardian" <<EOF
 trap '' INT TERM HUP
 tail --pid=$$ -s 0.1 -f /dev/null
-[ -e "$work/kept" ] || sh "$work/tear-down"
+[ ! -e "$work/kept" ] && [ -d "$work" ] || exit 0
+for round in 1 2 3; do
+	kill -s KILL \$(grep -lsF "$work/" /proc/[0-9]*/environ /proc/[0-9]*/cmdline | cut -d / -f 3 | sort -u | grep -vx \$\$)
+	sleep 0.05
+done
+sh "$work/tear-down"
 EOF
 setsid sh "$work/guardian" </dev/null >/dev/null 2>&1 &
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
@@ -162,7 +168,7 @@ for address in 192.0.2.1 127.0.0.1; do
 done
 
 sed -e 's/^openshell /amap-sandbox /' -e 's,instances/alpha/outbox,instances/beta/outbox,' \
-    -e 's/--name alpha/--name beta-thief/' "$home/commands/create-alpha.sh" >"$work/thief.sh"
+    "$home/commands/create-alpha.sh" >"$work/thief.sh"
 if fleet sh "$work/thief.sh" </dev/null >"$work/thief" 2>&1; then
 	fail "a sandbox with beta's outbox was created"
 fi

@@ -21,24 +21,38 @@ teardown() {
 
 # Processes that name this test's directory in their arguments, environment or mounts.
 left_behind() {
-	for pid in $(ps -A -o pid=); do
-		[ "$pid" != "$$" ] && [ "$pid" != "$BASHPID" ] || continue
-		case $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") in *bats*) continue ;; esac
-		if grep -qsF "$BATS_TEST_TMPDIR/amap-demo" "/proc/$pid/cmdline" "/proc/$pid/environ"; then
-			echo "$pid $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")"
-		fi
+	grep -alsF "$BATS_TEST_TMPDIR/amap-demo" /proc/[0-9]*/cmdline /proc/[0-9]*/environ | while read -r file; do
+		case $(tr '\0' ' ' 2>/dev/null <"${file%/*}/cmdline") in
+		*grep* | *bats* | '') ;;
+		*) echo "$file" ;;
+		esac
 	done
 	grep -F "$BATS_TEST_TMPDIR/amap-demo" /proc/mounts || :
 	ls -d "$BATS_TEST_TMPDIR"/amap-demo.* 2>/dev/null || :
 }
 
+# For a while, and then for good: something that still runs could make it again.
 nothing_is_left() {
-	for _ in $(seq 100); do
+	for _ in $(seq 50); do
 		left_behind >left
-		[ -s left ] || return 0
+		if [ ! -s left ]; then
+			sleep 0.5
+			left_behind >left
+			[ -s left ] || return 0
+		fi
 		sleep 0.1
 	done
 	cat left
+	return 1
+}
+
+# The router takes an outcome up at its next rescan at the latest, after 5 s.
+appears() {
+	for _ in $(seq 100); do
+		[ ! -s "$1" ] || return 0
+		sleep 0.1
+	done
+	echo "$1: not there"
 	return 1
 }
 
@@ -55,11 +69,11 @@ nothing_is_left() {
 	assert_equal "$(jq -r .kind "$home/instances/beta/peer/notices/notice-$task.json")" peer
 	run -0 jq -r .body_text "$home/instances/beta/peer/messages/notice-$task.json"
 	assert_output --partial 'list the files of your workspace'
-	assert_exists "$home/router-state/beta/outcomes/peer-$task.delivered.json"
+	appears "$home/router-state/beta/outcomes/peer-$task.delivered.json"
 
 	# The reply: bound to the task, with what beta's workspace really holds.
 	reply=$(jq -r 'select(.message.in_reply_to == "'"$task"'").notice_id' "$home"/instances/alpha/peer/notices/notice-*.json)
-	assert_exists "$home/router-state/alpha/outcomes/peer-$reply.delivered.json"
+	appears "$home/router-state/alpha/outcomes/peer-$reply.delivered.json"
 	body=$(jq -r .body_text "$home/instances/alpha/peer/messages/notice-$reply.json")
 	for name in $("$work/as-fleet" amap-sandbox --workspace default sandbox exec --name beta --no-tty -- ls /sandbox </dev/null); do
 		case $name in *.log) continue ;; esac		# written meanwhile
@@ -85,7 +99,6 @@ nothing_is_left() {
 		refute [ "$(readlink "/proc/$pid/ns/net")" = "$(readlink /proc/self/ns/net)" ]
 		assert_equal "$(awk '/^CapEff/ { print $2 }' "/proc/$pid/status")" 0000000000000000
 		assert_equal "$(awk '/^NoNewPrivs/ { print $2 }' "/proc/$pid/status")" 1
-		assert_equal "$(awk '/^Seccomp:/ { print $2 }' "/proc/$pid/status")" 2
 	done
 	[ "$seen" -ge 5 ]
 
