@@ -4,6 +4,7 @@
  * Spec router. Its rooms are in lib/router/.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,20 +13,28 @@
 
 #include "diag.h"
 #include "json.h"
+#include "router/fsck.h"
+#include "router/intent.h"
 #include "router/lock.h"
 #include "router/log.h"
 #include "router/loop.h"
+#include "router/matrix.h"
 #include "router/mounts.h"
+#include "router/provision.h"
+#include "router/reset.h"
 #include "router/status.h"
 
 static const char usage[] =
-    "usage: amap-router --config FILE run --interval SECONDS | once [--json] |\n"
-    "           status [--json | --check | --prometheus] | mounts | check-config\n"
-    "  run           serve until SIGTERM; SIGHUP reads the configuration at once\n"
-    "  once          handle what is there, then end\n"
-    "  status        what the last poll of a running router found\n"
-    "  mounts        the directories that a confined router needs, PATH TAB rw|ro\n"
-    "  check-config  say whether the configuration is sound\n";
+    "usage: amap-router --config FILE COMMAND [...] | check STATE\n"
+    "  run --interval SECONDS               serve until SIGTERM; SIGHUP reads the configuration at once\n"
+    "  once [--json]                        handle what is there, then end\n"
+    "  status [--json|--check|--prometheus] what the last poll of a running router found\n"
+    "  peers [--json] [--html FILE]         who may task whom (also: matrix)\n"
+    "  provision NAME [--format env|json] [--no-create]  the lanes of one instance\n"
+    "  reset NAME ...|--all --yes|--dry-run make instances ones that were never seen\n"
+    "  mounts                               the directories that a confined router needs\n"
+    "  check-config                         say whether the configuration is sound\n"
+    "  check STATE                          say whether a state directory and its lanes are sound\n";
 
 static struct amr_router router = { .state = -1, .lock = -1, .intent_fd = -1, .notify = -1 };
 
@@ -155,6 +164,153 @@ status(int argc, char *argv[])
 }
 
 static int
+peers(int argc, char *argv[])
+{
+	static const struct option longopts[] = {
+		{ "json", no_argument, NULL, 'j' }, { "html", required_argument, NULL, 'w' }, { NULL, 0, NULL, 0 }
+	};
+	const char *html = NULL;
+	int c, json = 0;
+	FILE *fp;
+
+	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1)
+		switch (c) {
+		case 'j': json = 1; break;
+		case 'w': html = optarg; break;
+		default: am_usage(usage);
+		}
+	if (optind < argc)
+		am_usage(usage);
+	if (json && router.conf->verdict_missing) {
+		am_warnx("%s: the verdict is unavailable, so nothing can be said", am_quotes(router.conf->selected_json));
+		return AM_PROBLEM;
+	}
+	if (html != NULL) {
+		if ((fp = fopen(html, "we")) == NULL)
+			am_die("%s", am_quotes(html));
+		amr_matrix_html(fp, router.conf);
+		if (ferror(fp) | fclose(fp))
+			am_die("%s", am_quotes(html));
+	}
+	if (json)
+		amr_matrix_json(stdout, router.conf);
+	else
+		amr_matrix_print(stdout, router.conf);
+	return AM_OK;
+}
+
+static long
+member(const char *name)
+{
+	long at = amr_conf_find(router.conf, name);
+
+	if (at < 0)
+		am_warnx("%s: no instance of this fleet", am_quotes(name));
+	return at;
+}
+
+static int
+provision(int argc, char *argv[])
+{
+	static const struct option longopts[] = {
+		{ "format", required_argument, NULL, 'f' }, { "no-create", no_argument, NULL, 'n' }, { NULL, 0, NULL, 0 }
+	};
+	int c, json = 0, create = 1;
+	long at;
+
+	while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1)
+		switch (c) {
+		case 'f':
+			if (strcmp(optarg, "json") != 0 && strcmp(optarg, "env") != 0)
+				am_diex("--format %s: neither env nor json", am_quotes(optarg));
+			json = strcmp(optarg, "json") == 0;
+			break;
+		case 'n': create = 0; break;
+		default: am_usage(usage);
+		}
+	if (argc - optind != 1)
+		am_usage(usage);
+	if ((at = member(argv[optind])) < 0 || amr_provision(router.conf, (size_t)at, create) != 0)
+		return AM_PROBLEM;
+	amr_provision_print(stdout, router.conf, (size_t)at, json);
+	return AM_OK;
+}
+
+static int
+reset_one(size_t at, int dry)
+{
+	struct amr_reset done = { .dry = dry };
+	int rc = amr_reset(&router, at, &done);
+
+	printf("%s: %s %ld entries of its state, %ld of its mailbox\n", router.conf->members[at].name,
+	    dry ? "would remove" : "removed", done.state, done.mailbox);
+	if (rc != 0)
+		am_warn("%s: audit", router.conf->members[at].name);
+	if (done.left > 0)
+		am_warnx("%s: %ld entries could not be removed", router.conf->members[at].name, done.left);
+	return rc == 0 && done.left == 0 ? AM_OK : AM_TROUBLE;
+}
+
+static int
+reset(int argc, char *argv[])
+{
+	static const struct option longopts[] = {
+		{ "all", no_argument, NULL, 'a' }, { "yes", no_argument, NULL, 'y' }, { "dry-run", no_argument, NULL, 'd' },
+		{ NULL, 0, NULL, 0 }
+	};
+	int c, all = 0, yes = 0, dry = 0, rc = AM_OK, one, n;
+	char why[512];
+
+	while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1)
+		switch (c) {
+		case 'a': all = 1; break;
+		case 'y': yes = 1; break;
+		case 'd': dry = 1; break;
+		default: am_usage(usage);
+		}
+	n = argc - optind;
+	if (all == (n > 0))
+		am_usage(usage);
+	if (!yes && !dry) {
+		am_warnx("reset: it removes mail and memory; say --yes, or --dry-run to see how much");
+		return AM_PROBLEM;
+	}
+	for (int i = 0; i < n; i++)
+		if (member(argv[optind + i]) < 0)
+			return AM_PROBLEM;
+	for (size_t i = 0; i < (all ? router.conf->n : (size_t)n); i++)
+		if (amr_reset_check(&router, all ? i : (size_t)amr_conf_find(router.conf, argv[optind + (int)i]), why, sizeof why) != 0) {
+			am_warnx("reset: %s", am_quotes(why));
+			return AM_PROBLEM;
+		}
+	if (dry)
+		router.state = open(router.conf->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	else if ((rc = take_lock()) != AM_OK)
+		return rc;
+	else
+		amr_intents_load(&router);
+	for (size_t i = 0; i < (all ? router.conf->n : (size_t)n); i++) {
+		one = reset_one(all ? i : (size_t)amr_conf_find(router.conf, argv[optind + (int)i]), dry);
+		rc = one > rc ? one : rc;
+	}
+	if (!dry)
+		amr_unlock(&router);
+	return rc;
+}
+
+static int
+check(int argc, char *argv[])
+{
+	long problems;
+
+	if (argc != 2)
+		am_usage(usage);
+	if ((problems = amr_fsck(stdout, argv[1])) < 0)
+		am_die("%s", am_quotes(argv[1]));
+	return problems == 0 ? AM_OK : AM_PROBLEM;
+}
+
+static int
 mounts(int argc, char *argv[])
 {
 	(void)argv;
@@ -178,7 +334,9 @@ main(int argc, char *argv[])
 {
 	static const struct option longopts[] = { { "config", required_argument, NULL, 'c' }, AM_STD_OPTIONS, { NULL, 0, NULL, 0 } };
 	static const struct command { const char *name; int (*run)(int, char *[]); } commands[] = {
-		{ "run", run }, { "once", once }, { "status", status }, { "mounts", mounts }, { "check-config", check_config }
+		{ "run", run }, { "once", once }, { "status", status }, { "peers", peers }, { "matrix", peers },
+		{ "provision", provision }, { "reset", reset }, { "mounts", mounts }, { "check-config", check_config },
+		{ "check", check }
 	};
 	const struct command *command = NULL;
 	char why[512];
@@ -196,15 +354,17 @@ main(int argc, char *argv[])
 	for (size_t i = 0; optind < argc && i < sizeof commands / sizeof commands[0]; i++)
 		if (strcmp(argv[optind], commands[i].name) == 0)
 			command = &commands[i];
-	if (command == NULL || router.config_path == NULL)
+	if (command == NULL || (router.config_path == NULL && command->run != check))
 		am_usage(usage);
+	argc -= optind;
+	argv += optind;
+	optind = 0;		/* begin anew with the command's own options */
+	if (command->run == check)
+		return am_finish(check(argc, argv));
 	router.conf = amr_conf_load(router.config_path, NULL, why, sizeof why);
 	if (router.conf == NULL) {
 		fprintf(stderr, "router: config error: %s: %s\n", am_quotes(router.config_path), why);
 		return command->run == mounts ? AM_PROBLEM : AM_TROUBLE;
 	}
-	argc -= optind;
-	argv += optind;
-	optind = 1;
 	return am_finish(command->run(argc, argv));
 }

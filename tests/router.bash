@@ -68,8 +68,13 @@ wait_until() {
 		sleep 0.02
 	done
 	echo "never true: $*" >&2
-	cat log >&2 2>/dev/null
+	[ ! -e log ] || tail -n 5 log | cut -c1-200 >&2
 	return 1
+}
+
+# status_is FILTER VALUE: what jq says of status.json, for wait_until.
+status_is() {
+	[ "$(jq -c "$1" home/router-state/status.json)" = "$2" ]
 }
 
 # documents_are_sound: every wire document below ./home passes amap-validate.
@@ -85,6 +90,5 @@ documents_are_sound() {
 }
 
 teardown() {
-	[ -z "${BATS_ERROR_STATUS:-}" ] || cat log 2>/dev/null
 	stop_router
 }

@@ -16,7 +16,7 @@ amr_carry_out(struct amr_router *r, struct amr_inst *from, const struct amr_requ
 	jv subject = am_get(q->draft, "subject", JV_KIND_STRING), body = am_get(q->draft, "body_text", JV_KIND_STRING);
 	struct amr_letter l = { .from = from->name, .subject = subject, .body = body, .blobs = q->blobs,
 	    .n_blobs = q->n_blobs, .req_id = q->id, .exposure = jv_invalid(), .audit = jv_invalid() };
-	int doubt = 0;
+	int doubt = 0, reached = 0;
 
 	if (jv_get_kind(p->in_reply_to) == JV_KIND_STRING)
 		l.in_reply_to = jv_string_value(p->in_reply_to);
@@ -30,9 +30,12 @@ amr_carry_out(struct amr_router *r, struct amr_inst *from, const struct amr_requ
 			continue;
 		if (resumed && (t->placed = (int)amr_placed_already(r, to, t->peer, t->nid)) != AM_FAILED) {
 			doubt |= t->placed == AM_DOUBT;
+			reached |= t->placed == AM_PLACED;
 			continue;
 		}
 		if (t->from_router) {
+			if (p->what == AM_RELEASE && !reached)
+				continue;	/* there is nothing to tell */
 			t->placed = (int)amr_place_decision(r, from, q, p, t);
 		} else if (t->peer) {
 			l.exposure = amr_exposure(r, from);
@@ -47,6 +50,7 @@ amr_carry_out(struct amr_router *r, struct amr_inst *from, const struct amr_requ
 			amr_inbox_after(r, to, &mark);
 		}
 		doubt |= t->placed == AM_DOUBT;
+		reached |= t->placed == AM_PLACED;
 	}
 	jv_free(subject);
 	jv_free(body);

@@ -300,28 +300,20 @@ amr_placed_already(const struct amr_router *r, const struct amr_inst *to, int pe
 void
 amr_unplace(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid)
 {
-	char path[128], name[64], blobs[64], number[24];
-	int root = amr_root(&r->conf->members[to->at]), messages = -1, dir = -1, ledger;
+	char path[128], name[64], blobs[64];
+	int root = amr_root(&r->conf->members[to->at]), dir, ledger;
 
 	snprintf(name, sizeof name, "notice-%s.json", nid);
-	snprintf(blobs, sizeof blobs, "notices/%s.attachments", nid);
-	if (root >= 0) {
-		messages = am_open_beneath(root, tree_path(r, to, peer, "messages", path, sizeof path), O_RDONLY | O_DIRECTORY, 0);
-		dir = am_open_beneath(root, tree_path(r, to, peer, blobs, path, sizeof path), O_RDONLY | O_DIRECTORY, 0);
-	}
-	if (messages >= 0) {
-		unlinkat(messages, name, 0);
-		close(messages);
-	}
-	for (size_t i = 0; dir >= 0 && snprintf(number, sizeof number, "%zu", i) > 0 && unlinkat(dir, number, 0) == 0; i++)
-		;
-	if (dir >= 0) {
+	snprintf(blobs, sizeof blobs, "%s.attachments", nid);
+	if (root >= 0 && (dir = am_open_beneath(root, tree_path(r, to, peer, "messages", path, sizeof path),
+	    O_RDONLY | O_DIRECTORY, 0)) >= 0) {
+		unlinkat(dir, name, 0);
 		close(dir);
-		dir = am_open_beneath(root, tree_path(r, to, peer, "notices", path, sizeof path), O_RDONLY | O_DIRECTORY, 0);
-		if (dir >= 0) {
-			unlinkat(dir, strrchr(blobs, '/') + 1, AT_REMOVEDIR);
-			close(dir);
-		}
+	}
+	if (root >= 0 && (dir = am_open_beneath(root, tree_path(r, to, peer, "notices", path, sizeof path),
+	    O_RDONLY | O_DIRECTORY, 0)) >= 0) {
+		amr_remove_tree(dir, blobs);
+		close(dir);
 	}
 	if (root >= 0)
 		close(root);

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sha2.h>
@@ -7,6 +8,10 @@
 
 #include "file.h"
 #include "router/router.h"
+
+/* Whoever wrote below a name chooses how much lies there: what exceeds this stays. */
+#define REMOVE_DEPTH 16
+#define REMOVE_ENTRIES 4096
 
 int
 amr_dir(int at, const char *path)
@@ -110,4 +115,41 @@ amr_digest(const char *bytes, size_t len, char hex[65])
 	SHA256Init(&ctx);
 	SHA256Update(&ctx, (const uint8_t *)bytes, len);
 	SHA256End(&ctx, hex);
+}
+
+static void
+remove_below(int at, const char *name, int depth, int *left)
+{
+	int fd = am_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (d == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while (*left > 0 && (e = readdir(d)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		--*left;
+		if (unlinkat(fd, e->d_name, 0) != 0 && depth > 0) {
+			remove_below(fd, e->d_name, depth - 1, left);
+			unlinkat(fd, e->d_name, AT_REMOVEDIR);
+		}
+	}
+	closedir(d);
+}
+
+void
+amr_remove_tree(int at, const char *name)
+{
+	int left = REMOVE_ENTRIES;
+
+	if (unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return;
+	if (unlinkat(at, name, 0) == 0)		/* a link or a file of that name */
+		return;
+	remove_below(at, name, REMOVE_DEPTH, &left);
+	unlinkat(at, name, AT_REMOVEDIR);
 }

@@ -72,7 +72,7 @@ scan(struct amr_turn *t)
 	struct dirent *e;
 	long bad = 0;
 
-	in->rescan = 0;
+	in->rescan = in->truncated = 0;
 	empty_queue(in);
 	if (d == NULL) {
 		int saved = errno;
@@ -91,15 +91,11 @@ scan(struct amr_turn *t)
 			amr_count(in, AM_SEEN);
 			amr_count(in, AM_BAD_NAME);
 		} else if (kind == DT_REG) {
-			if (in->queue.n == QUEUE_MAX) {
-				in->rescan = 1;
+			if ((in->truncated = in->queue.n == QUEUE_MAX))
 				break;
-			}
 			amr_names_add(&in->queue, id, NULL);
 		}
 	}
-	if (errno != 0)
-		in->rescan = 1;
 	closedir(d);
 	amr_names_sort(&in->queue);
 	in->scanned = 1;
@@ -133,8 +129,8 @@ static int intake(struct amr_turn *t, const char *id);
 static int
 conclude(struct amr_turn *t, struct amr_request *q)
 {
-	if (q->answer.hold)
-		amr_hold(t, q);
+	if (q->answer.hold && amr_hold(t, q) != 0)
+		return -1;
 	if (amr_conclude(t, q) != 0)
 		return -1;
 	amr_count(t->in, strcmp(q->answer.outcome, "accepted") == 0 ? AM_ACCEPTED :
@@ -443,6 +439,7 @@ amr_take_turn(struct amr_router *r, struct amr_inst *in, long budget_ms, const v
 		if (in->told_drain != errno)
 			amr_log(AM_WARNING, ".outbound", "%s cannot be drained: %s", in->name, strerror(errno));
 		in->told_drain = errno;
+		in->rescan = 0;		/* the next poll tries again */
 		empty_queue(in);
 	} else {
 		in->told_drain = 0;

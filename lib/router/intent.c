@@ -236,6 +236,16 @@ forget(struct amr_router *r, const char *instance, const char *req_id, int decis
 	r->intents = kept;
 }
 
+void
+amr_intent_forget(struct amr_router *r, const char *instance, const char *req_id, int decision)
+{
+	int before = jv_array_length(jv_copy(r->intents));
+
+	forget(r, instance, req_id, decision);
+	if (jv_array_length(jv_copy(r->intents)) != before && save(r) != 0)
+		amr_log(AM_WARNING, "", "%s: %s", NAME, strerror(errno));
+}
+
 int
 amr_intent_begin(struct amr_router *r, const struct amr_plan *p)
 {
@@ -250,9 +260,7 @@ amr_intent_begin(struct amr_router *r, const struct amr_plan *p)
 void
 amr_intent_end(struct amr_router *r, const struct amr_plan *p)
 {
-	forget(r, p->instance, p->req_id, p->what >= AM_RELEASE);
-	if (save(r) != 0)
-		amr_log(AM_WARNING, "", "%s: %s", NAME, strerror(errno));
+	amr_intent_forget(r, p->instance, p->req_id, p->what >= AM_RELEASE);
 }
 
 int

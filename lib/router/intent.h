@@ -39,6 +39,7 @@ void amr_intents_load(struct amr_router *r);
 /* -1 with errno: nothing may be placed. */
 int amr_intent_begin(struct amr_router *r, const struct amr_plan *p);
 void amr_intent_end(struct amr_router *r, const struct amr_plan *p);
+void amr_intent_forget(struct amr_router *r, const char *instance, const char *req_id, int decision);
 /* 1 and a plan (for amr_plan_free) when one of this kind is open; decision: of an operator. */
 int amr_intent_find(const struct amr_router *r, const char *instance, const char *req_id, int decision, struct amr_plan *p);
 /* Owns: the ids of an instance's open requests, an array. */

@@ -10,12 +10,14 @@
 
 #include "diag.h"
 #include "router/drain.h"
+#include "router/held.h"
 #include "router/intent.h"
 #include "router/log.h"
 #include "router/loop.h"
 #include "router/outcome.h"
 #include "router/roster.h"
 #include "router/status.h"
+#include "router/sweep.h"
 #include "router/watch.h"
 
 #define TURN_MS 40		/* one instance, before the next has its turn */
@@ -157,8 +159,16 @@ serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 	amr_take_turn(r, in, budget_ms, &stop);
 	if (in->outcomes_due && amr_conf_has_peer(r->conf, (size_t)in->at))
 		amr_take_outcomes(r, in);
-	if (in->head < in->queue.n || in->rescan || in->outcomes_due)
+	if (in->head < in->queue.n || in->rescan)
 		amr_line_up(r, in);
+}
+
+/* Counters that what is left alone makes at every poll. */
+static int
+standing(int c)
+{
+	return c == AM_SEEN || c == AM_BAD_NAME || c == AM_BY_SCAN || c == AM_ERRORED || c == AM_PEER_SEEN ||
+	    c == AM_PEER_ERRORED || c == AM_INSTANCE_ERRORED;
 }
 
 /* A drain that did nothing is no news. */
@@ -171,7 +181,7 @@ tell_drained(const struct amr_router *r, struct amr_inst *in)
 	int any = !in->told_first;
 
 	for (int c = 0; c < AM_COUNTERS; c++)
-		any |= c != AM_BAD_NAME && c != AM_SEEN && c != AM_PEER_ERRORED && in->last[c] > 0;
+		any |= !standing(c) && in->last[c] > 0;
 	if (!any || (fp = open_memstream(&text, &len)) == NULL)
 		return;
 	amr_summary_print(fp, r, in, 1);
@@ -198,16 +208,17 @@ poll_all(struct amr_router *r)
 
 	jv_free(r->admitted);
 	r->admitted = admitted_names(r->conf);
+	amr_watch_all(r);
 	for (size_t i = 0; i < r->n && !stop; i++) {
 		struct amr_inst *in = r->inst[i];
 
-		amr_watch(r, in);
 		if (in->at < 0)
 			continue;
 		in->rescan |= in->head == in->queue.n;
 		in->outcomes_due = 1;
 		serve(r, in, (now() - began) * 1000 < POLL_MS ? TURN_MS : 1);
 	}
+	r->decisions_due = 1;
 }
 
 static void
@@ -220,8 +231,10 @@ report(struct amr_router *r)
 			in->last_error = time(NULL);
 		if (in->at >= 0 && amr_conf_has_peer(r->conf, (size_t)in->at))
 			amr_refresh_denied(r, in);
-		if (in->at >= 0)
+		if (in->at >= 0) {
+			amr_refresh_held(r, in);
 			tell_drained(r, in);
+		}
 	}
 	r->last_poll = time(NULL);
 	r->polls++;
@@ -232,17 +245,31 @@ report(struct amr_router *r)
 		begin_period(r->inst[i]);
 }
 
-void
-amr_once(struct amr_router *r)
+static void
+begin(struct amr_router *r)
 {
 	amr_adopt(r);
 	amr_intents_load(r);
+	if (r->unclean)
+		amr_sweep(r);
+}
+
+void
+amr_once(struct amr_router *r)
+{
+	begin(r);
 	for (size_t i = 0; i < r->n; i++) {
-		r->inst[i]->outcomes_due = 1;
-		serve(r, r->inst[i], 0);
+		struct amr_inst *in = r->inst[i];
+		long before;
+
+		in->outcomes_due = 1;
+		do {
+			before = in->last[AM_DRAINED];
+			in->rescan = 1;
+			serve(r, in, 0);
+		} while (in->truncated && in->last[AM_DRAINED] > before);
 	}
-	for (struct amr_inst *in; (in = amr_line_next(r)) != NULL; )
-		serve(r, in, 0);
+	amr_take_decisions(r);
 	for (size_t i = 0; i < r->n; i++)
 		if (r->inst[i]->at >= 0) {
 			if (amr_conf_has_peer(r->conf, (size_t)r->inst[i]->at))
@@ -288,8 +315,7 @@ amr_run(struct amr_router *r, double interval)
 	amr_log(AM_INFO, "", "router starting: interval=%ss, instances=%s", amr_float(interval, number), list);
 	free(list);
 	jv_free(names);
-	amr_adopt(r);
-	amr_intents_load(r);
+	begin(r);
 	amr_watch_open(r);
 	while (!stop) {
 		if (reload || now() >= next) {
@@ -303,6 +329,10 @@ amr_run(struct amr_router *r, double interval)
 			next = now() + interval;
 		} else if ((in = amr_line_next(r)) != NULL) {
 			serve(r, in, TURN_MS);
+		}
+		if (r->decisions_due) {
+			r->decisions_due = 0;
+			amr_take_decisions(r);
 		}
 		sigprocmask(SIG_SETMASK, &ours, NULL);
 		if (!stop && !reload)

@@ -255,15 +255,13 @@ judge(struct report *p, const char *text, size_t len)
 	return rc;
 }
 
-/* A file that must stay is told of once, as long as it is the same one. */
 static void
-left_alone(struct amr_inst *in, const char *name, const char *why)
+left_alone(struct amr_inst *in, const char *name, int why)
 {
 	amr_count(in, AM_PEER_ERRORED);
-	if (strcmp(in->told_outcome, name) == 0)
+	if (in->outcomes_left++ > 0)
 		return;
-	snprintf(in->told_outcome, sizeof in->told_outcome, "%s", name);
-	amr_log(AM_WARNING, ".outcomes", "%s: outcome file %s is left alone: %s", in->name, name, why);
+	snprintf(in->outcome_left, sizeof in->outcome_left, "%s: %s", name, strerror(why));
 }
 
 static void
@@ -279,28 +277,27 @@ one_file(struct amr_router *r, struct amr_inst *in, int dir, const char *name)
 		return;
 	amr_count(in, AM_PEER_SEEN);
 	if (text == NULL || judge(&p, text, len) != 0)
-		left_alone(in, name, strerror(errno));
+		left_alone(in, name, errno);
 	else if (unlinkat(dir, name, 0) != 0 && errno != ENOENT)
-		left_alone(in, name, strerror(errno));
+		left_alone(in, name, errno);
 	free(text);
 }
 
-/* 1 when more files wait than this pass may take. */
-static int
+static void
 one_directory(struct amr_router *r, struct amr_inst *in, int outbox, const char *id, int *left)
 {
 	char path[128], nid[AM_NOTICE_ID + 1];
-	int fd, listed = 0, more = 0;
+	int fd, listed = 0;
 	struct amr_names names = { 0 };
 	struct dirent *e;
 	DIR *d;
 
 	snprintf(path, sizeof path, "ext/%s/outcomes", id);
 	if ((fd = am_open_beneath(outbox, path, O_RDONLY | O_DIRECTORY, 0)) < 0)
-		return 0;
+		return;
 	if ((d = fdopendir(fd)) == NULL) {
 		close(fd);
-		return 0;
+		return;
 	}
 	while ((e = readdir(d)) != NULL && listed < LISTED_MAX)
 		if (is_outcome_name(e->d_name, nid)) {
@@ -308,17 +305,10 @@ one_directory(struct amr_router *r, struct amr_inst *in, int outbox, const char 
 			listed++;
 		}
 	amr_names_sort(&names);
-	for (size_t i = 0; i < names.n && !more; i++) {
-		if (*left == 0)
-			more = 1;
-		else {
-			--*left;
-			one_file(r, in, fd, names.text + names.at[i]);
-		}
-	}
+	for (size_t i = 0; i < names.n && *left > 0; i++, --*left)
+		one_file(r, in, fd, names.text + names.at[i]);
 	amr_names_free(&names);
 	closedir(d);
-	return more;
 }
 
 void
@@ -328,14 +318,19 @@ amr_take_outcomes(struct amr_router *r, struct amr_inst *in)
 	int root = amr_root(m), outbox = -1, left = FILES_MAX, n = jv_array_length(jv_copy(r->conf->outcome_ids));
 
 	in->outcomes_due = 0;
+	in->outcomes_left = 0;
 	if (root >= 0)
 		outbox = am_open_beneath(root, amr_lane(m, 'o'), O_RDONLY | O_DIRECTORY, 0);
 	for (int i = 0; i < n && outbox >= 0; i++) {
 		jv id = jv_array_get(jv_copy(r->conf->outcome_ids), i);
 
-		in->outcomes_due |= one_directory(r, in, outbox, jv_string_value(id), &left);
+		one_directory(r, in, outbox, jv_string_value(id), &left);
 		jv_free(id);
 	}
+	if (in->outcomes_left > 0 && in->outcomes_left != in->outcomes_told)	/* told when it changes */
+		amr_log(AM_WARNING, ".outcomes", "%s: %ld outcome files are left alone, one of them %s", in->name, in->outcomes_left,
+		    in->outcome_left);
+	in->outcomes_told = in->outcomes_left;
 	if (outbox >= 0)
 		close(outbox);
 	if (root >= 0)

@@ -7,7 +7,7 @@
 
 #include "router/router.h"
 
-/* One pass over an instance's outcome directories. in->outcomes_due stays set when files wait. */
+/* One pass over an instance's outcome directories; what exceeds its budget waits for the next poll. */
 void amr_take_outcomes(struct amr_router *r, struct amr_inst *in);
 
 /* Makes in->denied agree with what is recorded on disk. */

@@ -1,6 +1,4 @@
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,10 +7,6 @@
 #include "id.h"
 #include "router/log.h"
 #include "router/result.h"
-
-/* An agent chooses how much lies below a sidecar's name: what exceeds this stays. */
-#define REMOVE_DEPTH 16
-#define REMOVE_ENTRIES 4096
 
 jv
 amr_result(const struct amr_request *q)
@@ -33,45 +27,6 @@ amr_result(const struct amr_request *q)
 	if (jv_is_valid(q->answer.attachments))
 		d = am_set(d, "attachments", jv_copy(q->answer.attachments));
 	return d;
-}
-
-/* ---- removal ---- */
-
-static void
-remove_below(int at, const char *name, int depth, int *left)
-{
-	int fd = am_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
-
-	if (d == NULL) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while (*left > 0 && (e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		--*left;
-		if (unlinkat(fd, e->d_name, 0) != 0 && depth > 0) {
-			remove_below(fd, e->d_name, depth - 1, left);
-			unlinkat(fd, e->d_name, AT_REMOVEDIR);
-		}
-	}
-	closedir(d);
-}
-
-void
-amr_remove_tree(int at, const char *name)
-{
-	int left = REMOVE_ENTRIES;
-
-	if (unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-		return;
-	if (unlinkat(at, name, 0) == 0)		/* a link or a file of that name */
-		return;
-	remove_below(at, name, REMOVE_DEPTH, &left);
-	unlinkat(at, name, AT_REMOVEDIR);
 }
 
 /* ---- the outbox ---- */

@@ -19,7 +19,4 @@ void am_answer(struct amr_turn *t, const char *id, jv result);
 /* Both, in this order. -1 with errno when the record could not be written; then the request is still there. */
 int amr_conclude(struct amr_turn *t, struct amr_request *q);
 
-/* Empties and removes a directory below at, bounded and following nothing. */
-void amr_remove_tree(int at, const char *name);
-
 #endif

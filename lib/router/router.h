@@ -79,6 +79,7 @@ struct amr_inst {
 	struct amr_names queue;	/* request ids that wait, next the one at head */
 	size_t head;
 	int scanned;		/* the queue was filled by a scan, not by events */
+	int truncated;		/* and more lies there than it took; the next poll goes on */
 	int rescan, outcomes_due, waiting;	/* waiting: it stands in the line of the loop */
 	struct amr_inst *next;
 
@@ -86,7 +87,8 @@ struct amr_inst {
 	long bad_names_told;			/* a standing condition is logged when it changes */
 	char told_id[AM_REQ_ID_MAX + 1];
 	int told_errno, told_drain;
-	char told_outcome[64];
+	long outcomes_left, outcomes_told;
+	char outcome_left[128];
 	int peer_was;				/* it had a delegation lane when last admitted */
 };
 
@@ -102,6 +104,7 @@ struct amr_router {
 	jv intents;		/* array: what was decided and is perhaps not yet done */
 	int intent_fd, intents_saved;	/* how many the file holds */
 	int notify, cwd;	/* inotify; -1: none */
+	int decisions_watch, decisions_due;
 	int unclean;		/* the last holder of the lock did not end well */
 	struct amr_inst *line, **line_end;
 	jv admitted;		/* of the last poll; invalid before the first */
@@ -131,6 +134,9 @@ const char *amr_lane(const struct amr_member *m, char which);	/* 'i', 'o', 'p' *
 char *amr_state_read(const struct amr_router *r, const char *instance, const char *path, size_t max, size_t *len);
 int amr_state_publish(const struct amr_router *r, const char *instance, const char *sub, const char *name, jv doc);	/* consumes */
 int amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consumes */
+/* Empties and removes a directory below at; bounded, and follows nothing. */
+void amr_remove_tree(int at, const char *name);
+
 /* 1 for an errno that says nothing about the file: descriptors, memory, a failing disk. */
 int amr_is_shortage(int errnum);
 void amr_digest(const char *bytes, size_t len, char hex[65]);

@@ -163,8 +163,8 @@ amr_sight(struct amr_turn *t)
 		remember(t->in, doc, &st);
 		if (fresh) {
 			amr_count(t->in, AM_FIRST_SIGHT);
-			amr_log(AM_WARNING, ".firstsight", "first sight of %s: %zu requests were there before it; they are quarantined",
-			    t->in->name, t->in->snapshot.n);
+			amr_log(t->in->snapshot.n > 0 ? AM_WARNING : AM_INFO, ".firstsight",
+			    "first sight of %s: %zu requests were there before, and are quarantined", t->in->name, t->in->snapshot.n);
 		}
 	}
 	saved = errno;

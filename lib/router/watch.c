@@ -7,6 +7,7 @@
 
 #include "file.h"
 #include "router/drain.h"
+#include "router/held.h"
 #include "router/log.h"
 #include "router/watch.h"
 
@@ -106,6 +107,21 @@ watch_outcomes(struct amr_router *r, struct amr_inst *in, int outbox)
 	}
 }
 
+/* The operator's decisions, which no instance has to do with. */
+static void
+watch_decisions(struct amr_router *r)
+{
+	int dir = amr_dir(r->state, AM_DECISIONS);
+
+	if (dir < 0)
+		return;
+	if (fchdir(dir) == 0)
+		r->decisions_watch = inotify_add_watch(r->notify, ".", IN_MOVED_TO | IN_ONLYDIR);
+	close(dir);
+	if (fchdir(r->cwd) != 0)
+		amr_log(AM_WARNING, "", "working directory: %s", strerror(errno));
+}
+
 static void
 unwatch(struct amr_router *r, const struct amr_inst *in)
 {
@@ -116,14 +132,12 @@ unwatch(struct amr_router *r, const struct amr_inst *in)
 		}
 }
 
-void
-amr_watch(struct amr_router *r, struct amr_inst *in)
+static void
+watch_instance(struct amr_router *r, struct amr_inst *in)
 {
 	const struct amr_member *m;
 	int root, outbox;
 
-	if (r->notify < 0)
-		return;
 	if (in->at < 0) {
 		unwatch(r, in);
 		return;
@@ -141,6 +155,17 @@ amr_watch(struct amr_router *r, struct amr_inst *in)
 	}
 	close(root);
 }
+
+void
+amr_watch_all(struct amr_router *r)
+{
+	if (r->notify < 0)
+		return;
+	watch_decisions(r);
+	for (size_t i = 0; i < r->n; i++)
+		watch_instance(r, r->inst[i]);
+}
+
 
 static void
 everything(struct amr_router *r)
@@ -160,9 +185,12 @@ happened(struct amr_router *r, const struct inotify_event *e)
 
 	if (e->mask & IN_Q_OVERFLOW) {
 		amr_log(AM_WARNING, "", "more happened than the kernel could tell; looking everywhere");
+		r->decisions_due = 1;
 		everything(r);
 		return;
 	}
+	if (e->wd == r->decisions_watch)
+		r->decisions_due = 1;
 	if (i == n_watches || watches[i].wd != e->wd)
 		return;
 	in = watches[i].in;
