@@ -197,13 +197,16 @@ main(int argc, char *argv[])
 		if ((path = record_path()) == NULL)
 			return refused("home record", "neither XDG_CONFIG_HOME nor HOME is set");
 		printf("%s\n", path);
+		free(path);
 		return am_finish(AM_OK);
 	}
 	if (home == NULL || home[0] == '\0')
 		home = environment("AMAP_OPENSHELL_HOME");
-	if (home == NULL && (home = read_record()) == NULL)
+	path = home == NULL ? read_record() : NULL;
+	if (home == NULL && (home = path) == NULL)
 		am_diex("no home is known; give --home DIR or set AMAP_OPENSHELL_HOME");
 	if ((rc = check(home, outside, n, may_be_new, must_be_real)) == AM_OK)
 		printf("%s\n", home);
+	free(path);
 	return am_finish(rc);
 }

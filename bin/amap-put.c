@@ -248,12 +248,15 @@ put_stream(const char *home, const char *file, int applying)
 		refuse(home, "it is not there; the install verb makes it");
 	if (refusals == 0 && am_files_look(&f, &where) != 0)
 		am_die("%s", am_quotes(where));
-	if (refusals > 0)
-		return AM_PROBLEM;
-	if (!applying)
-		mark_later_lanes(&f);
-	work(&f, home, applying);
-	return AM_OK;
+	if (refusals == 0) {
+		if (!applying)
+			mark_later_lanes(&f);
+		work(&f, home, applying);
+	}
+	am_files_free(&f);
+	if (in.fp != stdin)
+		fclose(in.fp);
+	return refusals == 0 ? AM_OK : AM_PROBLEM;
 }
 
 /* ---- one file ---- */
@@ -266,7 +269,7 @@ put_file(const char *path, mode_t mode, int applying)
 	char *have, *bytes = am_read_fd(STDIN_FILENO, STDIN_MAX, &it.len), *dir;
 	const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
 	size_t len;
-	int at, rc = 0;
+	int at;
 
 	if (bytes == NULL)
 		am_die("<stdin>");
@@ -274,28 +277,26 @@ put_file(const char *path, mode_t mode, int applying)
 		abort();
 	if ((at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		am_die("%s", am_quotes(dir));
-	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (!S_ISREG(st.st_mode)) {
-			refuse(path, S_ISLNK(st.st_mode) ? "it is a symbolic link; remove it first" :
-			    "it is not a regular file; remove it first");
-			return AM_PROBLEM;
-		}
+	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+		if (errno != ENOENT)
+			am_die("%s", am_quotes(path));
+	} else if (!S_ISREG(st.st_mode)) {
+		refuse(path, S_ISLNK(st.st_mode) ? "it is a symbolic link; remove it first" :
+		    "it is not a regular file; remove it first");
+	} else {
 		have = am_read_regular(at, name, STDIN_MAX, &len);
 		it.state = have != NULL && (st.st_mode & 07777) == mode && len == it.len &&
 		    memcmp(have, bytes, len) == 0 ? AM_PRESENT : AM_DIFFERS;
 		free(have);
-	} else if (errno != ENOENT) {
-		am_die("%s", am_quotes(path));
 	}
-	if (applying && it.state != AM_PRESENT)
-		rc = am_publish(at, name, bytes, it.len, mode);
-	if (rc != 0)
+	if (refusals == 0 && applying && it.state != AM_PRESENT && am_publish(at, name, bytes, it.len, mode) != 0)
 		am_die("%s", am_quotes(path));
-	printf("%s %s\n", says(&it, applying), am_quotes(path));
+	if (refusals == 0)
+		printf("%s %s\n", says(&it, applying), am_quotes(path));
 	free(bytes);
 	free(dir);
 	close(at);
-	return AM_OK;
+	return refusals == 0 ? AM_OK : AM_PROBLEM;
 }
 
 int

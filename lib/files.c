@@ -150,6 +150,20 @@ am_files_init(struct am_files *f, int home_fd, void (*refuse)(const char *, cons
 	f->refuse = refuse;
 }
 
+void
+am_files_free(struct am_files *f)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		if (f->items[i].source != NULL)
+			free((char *)f->items[i].text);		/* else it is the record's */
+		jv_free(f->items[i].rec);
+	}
+	free(f->items);
+	jv_free(f->planned);
+	if (f->home_fd >= 0)
+		close(f->home_fd);
+}
+
 static struct am_item *
 add_item(struct am_files *f, jv rec)
 {

@@ -39,6 +39,7 @@ struct am_files {
 };
 
 void am_files_init(struct am_files *f, int home_fd, void (*refuse)(const char *, const char *));
+void am_files_free(struct am_files *f);
 
 /* Owns nothing of in. -1 when the stream is cut or a record is not sound; am_stream_why says how. */
 int am_files_read(struct am_files *f, struct am_stream *in);
