@@ -21,8 +21,32 @@ done
 stage=preflight ended=''
 last_line() {
 	status=$?
-	[ -n "$ended" ] || printf 'bring-up stopped at %s: %s\n' "$stage" "${last_words:-exit status $status}"
+	[ -n "$ended" ] || printf 'bring-up stopped at %s: %s\n' "$stage" "${last_words:-exit status $status}" | clean
+	exec >&- 2>&-
+	wait
 	rm -rf "$work"
+}
+
+# Nothing is printed that holds the key: neither these lines of preflight ...
+clean() {
+	amap-redact --secrets-fd 3 3<<-END
+	$provider_key
+	END
+}
+warn() {
+	last_words=$*
+	printf '%s: %s\n' "$label" "$*" | clean >&2
+}
+# ... nor, from redact [--log FILE] on, what anybody else says.
+redact() {
+	mkfifo "$work/out.fifo" "$work/err.fifo" || die 'no scratch FIFO'
+	amap-redact --secrets-fd 3 "$@" <"$work/out.fifo" 9<&- 3<<-END &
+	$provider_key
+	END
+	amap-redact --secrets-fd 3 "$@" <"$work/err.fifo" >&2 9<&- 3<<-END &
+	$provider_key
+	END
+	exec >"$work/out.fifo" 2>"$work/err.fifo"
 }
 
 # ---- preflight: nothing is written by a refusal here ----
@@ -39,6 +63,7 @@ if [ -n "$key_from" ]; then
 elif [ -n "$provider_key" ]; then
 	key_from=environment
 fi
+[ -n "$apply" ] || redact
 default_run_as
 printf '{"end":0}\n' >"$work/nobody"
 must amap-render-policy --files --run-as "$run_as" "$work/nobody" >"$work/nothing"
@@ -79,7 +104,7 @@ states() {
 in_state() { awk -v s="$1" '$2 == s { print $1 }' "$work/states"; }
 
 if ! states; then
-	[ "$state" != unknown ] || printf 'UNKNOWN: %s\n' "$why"
+	[ "$state" != unknown ] || printf 'UNKNOWN: %s\n' "$why" | clean
 	exit 1
 fi
 problem=''
@@ -102,6 +127,13 @@ if [ -n "$apply" ]; then
 		mkdir -m 0755 "$home" || die "$home: cannot be made"
 		lock_home
 	fi
+	evidence=$home/evidence
+	if [ -L "$evidence" ] || { [ -e "$evidence" ] && [ ! -d "$evidence" ]; }; then
+		refuse "$evidence: not a real directory; move it away"
+	fi
+	[ -d "$evidence" ] || mkdir -m 0700 "$evidence" || die "$evidence: cannot be made"
+	run_id=$(date -u +%Y%m%dT%H%M%SZ)
+	redact --log "$evidence/runner.log"
 else
 	case $key_from in
 	stdin) printf 'key: given on stdin\n' ;;
@@ -116,6 +148,21 @@ fi
 plan() {
 	case $1 in [1-9]*) shift ;; esac
 	printf '+ %s\n' "$*" >>"$work/commands"
+}
+
+# run SECONDS COMMAND...: what it prints is in $work/out, what went wrong in
+# $stop, and a record of it among the evidence.
+run() {
+	seconds=$1
+	shift
+	asked=0 asked_program=$1
+	case $stage in image) step=1 ;; profile) step=3 ;; *) step=6 ;; esac
+	amap-record --dir "$evidence" --step "$step" --run "$run_id" --label "${1##*/} ${2-} ${3-}" --timeout "$seconds" \
+	    --secrets-fd 3 -- "$@" 9<&- >"$work/out" 2>"$work/err" 3<<-END || asked=$?
+	$provider_key
+	END
+	cat "$work/out" >>"$work/said"
+	[ "$asked" -eq 0 ] || { stop=$(first_words); return 1; }
 }
 
 # verb ARGUMENT...: another verb of this command on this home, its words to $work/said.
@@ -222,13 +269,7 @@ look_profile() {
 	plan "$openshell" --workspace "$workspace" provider profile import -f "$profile"
 }
 do_profile() {
-	asked=0 asked_program=$docker
-	timeout 300 "$docker" run --rm --network none --entrypoint sh "$image" -c "$paths_script" \
-	    </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
-	if [ "$asked" -ne 0 ]; then
-		stop="the programs in $image: $(first_words)"
-		return
-	fi
+	run 300 "$docker" run --rm --network none --entrypoint sh "$image" -c "$paths_script" || return 0
 	grep . "$work/out" >"$work/paths" || :
 	node=$(sed -n 's/^node=//p' "$work/paths")
 	claude=$(sed -n 's/^claude=//p' "$work/paths")
@@ -258,8 +299,7 @@ do_profile() {
 }
 change() {
 	printf '+ %s provider %s\n' "$openshell" "$*" >>"$work/said"
-	ask --workspace "$workspace" provider "$@"
-	[ "$asked" -eq 0 ] || { stop="\`provider $1 $2\` failed: $(first_words)"; return 1; }
+	run 120 "$openshell" --workspace "$workspace" provider "$@"
 }
 
 look_provision() {
@@ -342,14 +382,6 @@ start_router() {
 	[ "$1" = run ] && [ -z "$stop" ] && ! embedded || return 0
 	router_state || return 0
 	[ "$router_is" = running ] || stop=$(crash_note)
-}
-# run SECONDS COMMAND...: its words to the stage's; what went wrong to $stop.
-run() {
-	seconds=$1
-	shift
-	asked=0 asked_program=$1
-	timeout "$seconds" "$@" </dev/null 9<&- >>"$work/said" 2>"$work/err" || asked=$?
-	[ "$asked" -eq 0 ] || { stop="$(first_words)"; return 1; }
 }
 # What the router may see, PATH and ro or rw, from the configuration that it will have.
 router_mounts() {

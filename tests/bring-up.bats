@@ -55,6 +55,10 @@ beta: member \([0-9a-f-]{36}\)$'
 	done
 	assert_equal "$(stat -c %a "$AMAP_SANDBOX_DIR/gateway.toml")" 600
 	run -0 jq -r '.members[].state' "$H/roster/roster.json"
+	assert_equal "$(stat -c %a "$H/evidence" "$H/evidence/runner.log" "$H/evidence/step-6" | paste -sd ' ')" '700 600 700'
+	run -0 grep -c '^stage 6/7 router: done$' "$H/evidence/runner.log"
+	run -0 jq -c '[.step, .exit, .argv[1:4]]' "$H"/evidence/step-6/*-amap-sandbox-service-start.json
+	assert_output '[6,0,["service","start","amap-router"]]'
 
 	# Nothing is made twice.
 	before=$(amap-sandbox sandbox list --all-workspaces --ids; pgrep -f "$H/router.json" | sort)
