@@ -83,7 +83,9 @@ must amap-fleet ${home:+--no-follow} "$(readlink -f -- "$policy" || printf '%s' 
 read_plan
 cp "$work/names" "$work/members"
 
-# states: $work/states has NAME and settled, unrecorded, other or absent a line; an unknown one ends the run.
+# states: $work/states has NAME and settled, stopped, unrecorded, other or absent a
+# line; an unknown one ends the run. Nobody but us starts an embedded sandbox again
+# when the host was restarted; a gateway does that for its own.
 states() {
 	: >"$work/states"
 	while IFS= read -r name; do
@@ -96,7 +98,12 @@ states() {
 		unfit:*) warn "$name: $why"; return 1 ;;
 		absent:*) printf '%s absent\n' "$name" ;;
 		present:) printf '%s unrecorded\n' "$name" ;;
-		present:"$id") printf '%s settled\n' "$name" ;;
+		present:"$id")
+			case $phase in
+			Stopped | Error) if embedded; then settled=stopped; else settled=settled; fi ;;
+			*) settled=settled ;;
+			esac
+			printf '%s %s\n' "$name" "$settled" ;;
 		*) printf '%s other\n' "$name" ;;
 		esac >>"$work/states"
 	done <"$work/members"
@@ -209,11 +216,7 @@ build_image() {
 # The embedded gateway's file is ours to make, once; nobody's file is ever edited.
 look_gateway_config() {
 	embedded || return 0
-	case $home in
-	*[\"\\]*) stop="$home: a home of embedded sandboxes holds no quote and no backslash"; return 0 ;;
-	esac
-	must amap-render-gateway >"$work/gateway.toml"
-	printf '\n[amap.embedded]\nhome = "%s"\n' "$home" >>"$work/gateway.toml"
+	embedded_gateway "$home" >"$work/gateway.toml"
 	[ -d "$AMAP_SANDBOX_DIR" ] || { plan make "$gateway_toml"; return 0; }
 	must amap-put --mode 0600 "$gateway_toml" <"$work/gateway.toml" >"$work/said"
 	case $(cat "$work/said") in
@@ -227,7 +230,7 @@ do_gateway_config() {
 		(umask 077 && mkdir -p "$AMAP_SANDBOX_DIR") || { stop="$AMAP_SANDBOX_DIR: cannot be made"; return; }
 		must amap-put --mode 0600 --apply "$gateway_toml" <"$work/gateway.toml" >"$work/put"
 	fi
-	verb gateway-config || stop="$gateway_toml: merge the settings that are not PRESENT, then restart the gateway yourself"
+	verb gateway-config || stop="$gateway_toml: the settings above must be PRESENT; merge them and restart the gateway yourself"
 }
 
 look_install() { plan "$prog" install ${agent:+--agent "$agent"} --apply; }
@@ -313,12 +316,20 @@ look_provision() {
 	fi
 	awk '$2 != "settled" { print $1 }' "$work/states" >"$work/to-do"
 	while IFS= read -r name; do
-		plan "$prog" provision "$name" --apply
+		if grep -qx "$name stopped" "$work/states"; then
+			plan "$openshell" --workspace "$workspace" sandbox start "$name"
+		else
+			plan "$prog" provision "$name" --apply
+		fi
 	done <"$work/to-do"
 }
 do_provision() {
 	while IFS= read -r name <&4; do
-		if grep -qx "$name absent" "$work/states" && [ -n "$provider_key" ]; then
+		if grep -qx "$name stopped" "$work/states"; then
+			ask --workspace "$workspace" sandbox start "$name"
+			cp "$work/out" "$work/said"
+			[ "$asked" -eq 0 ] || stop="$name: \`sandbox start\` failed: $(first_words)"
+		elif grep -qx "$name absent" "$work/states" && [ -n "$provider_key" ]; then
 			ANTHROPIC_API_KEY=$provider_key verb provision "$name" --apply || stop=$(last_of_verb)
 		else
 			verb provision "$name" --apply || stop=$(last_of_verb)
@@ -349,7 +360,7 @@ router_state() {
 
 look_router() {
 	router_state || return 0
-	if [ "$router_is" = running ] && [ -f "$home/roster/roster.json" ] && [ ! -L "$home/roster/roster.json" ]; then
+	if [ "$router_is" = running ] && published; then
 		skip='it is running and has published the roster'
 		return
 	fi
@@ -365,8 +376,23 @@ do_router() {
 		stop=$(last_of_verb)
 		return
 	fi
-	[ "$router_is" = running ] || start_router run
+	started=''
+	if [ "$router_is" != running ]; then
+		started=$work/started
+		: >"$started"
+		start_router run
+	fi
 	[ -n "$stop" ] || wait_for_roster
+}
+
+# The roster is there, written since the router was started if we started it, and
+# the router has seen every member.
+published() {
+	[ -f "$home/roster/roster.json" ] && [ ! -L "$home/roster/roster.json" ] || return 1
+	[ -z "${started-}" ] || [ -n "$(find "$home/roster/roster.json" -newer "$started")" ] || return 1
+	while IFS= read -r name; do
+		[ -f "$home/router-state/$name/first-seen.json" ] || return 1
+	done <"$work/members"
 }
 
 # start_router plan|run: the commands, shown or run.
@@ -427,7 +453,7 @@ crash_note() {
 
 wait_for_roster() {
 	tries=0
-	until [ -f "$home/roster/roster.json" ] && [ ! -L "$home/roster/roster.json" ]; do
+	until published; do
 		if ! embedded; then
 			router_state || return 0
 			case $router_is in restarting | exited | dead) stop=$(crash_note); return ;; esac
@@ -437,7 +463,7 @@ wait_for_roster() {
 			sleep 0.1
 			tries=$((tries + 1))
 		fi
-		[ "$tries" -le 1800 ] || { stop="$home/roster/roster.json: not written within 180 s"; return; }
+		[ "$tries" -le 1800 ] || { stop="$home/roster/roster.json: the router has not published every member within 180 s"; return; }
 	done
 }
 

@@ -4,7 +4,11 @@
 synopsis='gateway-config'
 [ $# -eq 0 ] || verb_usage "$1: unexpected"
 if home=$(amap-home --new ${home:+--home "$home"} 2>/dev/null); then
-	must amap-render-gateway --home "$home"
+	if embedded; then
+		embedded_gateway "$home"
+	else
+		must amap-render-gateway --home "$home"
+	fi
 else
 	must amap-render-gateway
 fi

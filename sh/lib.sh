@@ -280,15 +280,15 @@ first_words() {
 	printf '%s' "$words"
 }
 
-# find_sandbox NAME: sets $state to present (with $id), absent, unknown or unfit
+# find_sandbox NAME: sets $state to present (with $id, $phase), absent, unknown or unfit
 # (with $why). Exit status 1 alone never tells absent from unreachable: the list does.
 find_sandbox() {
-	id='' why=''
+	id='' phase='' why=''
 	ask --workspace "$workspace" sandbox get "$1" --output json
 	if [ "$asked" -eq 0 ]; then
 		state=present
 		asked=0
-		amap-field name workspace id <"$work/out" >"$work/found" 2>"$work/err" || asked=$?
+		amap-field name workspace id phase <"$work/out" >"$work/found" 2>"$work/err" || asked=$?
 		case $asked in
 		0) read_identity "$1" ;;
 		1) state=unfit why="the answer of \`sandbox get $1\` has an unfit name, workspace or id" ;;
@@ -310,7 +310,7 @@ find_sandbox() {
 }
 
 read_identity() {
-	IFS='	' read -r got_name got_workspace id <"$work/found"
+	IFS='	' read -r got_name got_workspace id phase <"$work/found"
 	if [ "$got_name" != "$1" ] || [ "$got_workspace" != "$workspace" ]; then
 		state=unfit why="\`sandbox get $1\` answered for another sandbox ($got_workspace/$got_name)"
 	fi
@@ -332,6 +332,17 @@ recorded_id() {
 	[ -e "$home/membership.json" ] || [ -L "$home/membership.json" ] || return 0
 	must amap-membership list "$home/membership.json" >"$work/recorded"
 	recorded=$(awk -v n="$1" '$1 == n { print $2 }' "$work/recorded")
+}
+
+# embedded_gateway HOME: what the embedded gateway's file says for this home, in
+# the form of TOML that it reads.
+embedded_gateway() {
+	case $1 in
+	*[\"\\]*) refuse "$1: a home of embedded sandboxes holds no quote and no backslash" ;;
+	esac
+	must amap-render-gateway >"$work/fragment"
+	grep -v '^#' "$work/fragment"
+	printf '[amap.embedded]\nhome = "%s"\n' "$1"
 }
 
 # The provider profile for the programs in $work/binaries, NUL-ended: the stream in $work/stream.
