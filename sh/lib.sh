@@ -217,7 +217,7 @@ router_records() {
 
 router_notes() {
 	amap-field --each warnings kind from to name <"$work/router-plan" |
-	while IFS='	' read -r kind from to; do
+	while IFS='	' read -r kind from to; do		# an absent field is passed over
 		case $kind in
 		one-sided) note_record "warning: $from lists $to for mail, but $to does not list $from: no mail passes between them" ;;
 		not-in-policy) note_record "warning: $from is recorded, but the policy does not name it any more; deprovision it" ;;
@@ -310,12 +310,18 @@ find_sandbox() {
 }
 
 read_identity() {
-	IFS='	' read -r got_name got_workspace id phase <"$work/found"
+	# Not by read with a tab in IFS: that would pass over an empty field.
+	IFS= read -r line <"$work/found"
+	got_name=${line%%"$tab"*} line=${line#*"$tab"}
+	got_workspace=${line%%"$tab"*} line=${line#*"$tab"}
+	id=${line%%"$tab"*} phase=${line#*"$tab"}
 	if [ "$got_name" != "$1" ] || [ "$got_workspace" != "$workspace" ]; then
 		state=unfit why="\`sandbox get $1\` answered for another sandbox ($got_workspace/$got_name)"
 	fi
 	case $id in '' | *[[:space:]]*) state=unfit why="\`sandbox get $1\` answered without a fit ID" ;; esac
 }
+
+tab='	'
 
 # list_sandboxes: $work/listed has a WORKSPACE/NAME a line, or $why says why not.
 list_sandboxes() {

@@ -1,0 +1,246 @@
+# The verbs on the example fleet, with the stand-in for the gateway; what they
+# print and leave, from our own data.
+load common
+load golden
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	H=$BATS_TEST_TMPDIR/home
+	CFG=$BATS_TEST_TMPDIR/cfg
+	DOMAIN=$(echo '{}' | amap-render-fleet --host "$(uname -n)" | amap-field fleet_domain)
+	export XDG_CONFIG_HOME=$CFG
+	fake_gateway
+	touch "$FAKE_OPENSHELL/ids"
+}
+
+amap() { sh "$TOP/sh/amap-openshell" --openshell openshell --home "$H" --run-as 1000:1000 "$@"; }
+
+key() { ANTHROPIC_API_KEY=sk-secret "$@"; }
+
+fleet_up() {
+	amap install --apply >/dev/null
+	key amap provision alpha --apply >/dev/null
+	key amap provision beta --apply >/dev/null
+}
+
+@test "the story of the example fleet, from install to teardown, as data has it" {
+	n=0
+	while IFS= read -r line <&5; do
+		case $line in
+		'$ '*)
+			n=$((n + 1))
+			ran=$line
+			rc=0
+			eval "${line#\$ }" >out 2>err || rc=$?
+			{ [ "$rc" -eq 0 ] || printf '(exit %d)\n' "$rc"; cat out; sed 's/^/! /' err; } |
+				sed -e "s|$H|HOME|g; s|$CFG|CFG|g; s|$DOMAIN|DOMAIN|g" -e 's|^\(would create sandbox [a-z]*\): .*|\1|' \
+				    -e '/^[a-z ]* payload\/./d; s/^\(payload\/ holds\) [0-9]*/\1 N/' >have
+			: >want ;;
+		*) printf '%s\n' "$line" >>want ;;
+		esac
+		IFS= read -r next <&6 || next='$ '
+		case $next in
+		'$ '*) diff want have || { echo "after $ran"; return 1; } ;;
+		esac
+	done 5<"$DATA/verbs/story" 6< <(tail -n +2 "$DATA/verbs/story")
+	[ "$n" -gt 20 ]
+}
+
+@test "who is on both lanes is named for every pair, by the verb that would complete the record" {
+	jq '.peers = {"alpha": ["beta"]}' "$TOP/examples/fleet.json" >both.json
+	amap --fleet both.json install --apply >/dev/null
+	key amap provision alpha --apply >/dev/null
+	run -1 --separate-stderr key amap provision beta --apply
+	assert_regex "$stderr" 'alpha -> beta'
+	[ ! -e "$H/router.json" ]
+	run -1 --separate-stderr amap l1-kit record --home "$H" beta id-beta-2
+	assert_regex "$stderr" 'alpha -> beta'
+}
+
+@test "a recorded member that the policy dropped blocks record and provision, but not router-config and install" {
+	fleet_up
+	jq '.task_graph = {"gamma": ["alpha"]}' "$TOP/examples/fleet.json" >"$H/fleet.json"
+	run -1 --separate-stderr key amap provision gamma --apply
+	assert_regex "$stderr" 'beta: recorded, but not in the fleet any more; run amap-openshell deprovision first'
+	jq '.task_graph = {"alpha": []}' "$TOP/examples/fleet.json" >"$H/fleet.json"
+	run -1 --separate-stderr amap provision alpha
+	assert_regex "$stderr" 'beta: recorded, but not in the fleet any more'
+	run -0 amap router-config --apply
+	assert_line 'warning: beta is recorded, but the policy does not name it any more; deprovision it'
+	run -0 amap install
+}
+
+@test "an answer of the gateway for another sandbox, or with an unfit ID, is refused" {
+	fleet_up
+	box=$FAKE_OPENSHELL/boxes/default/alpha
+	for id in '' 'a b' $'a\tb'; do
+		printf '%s' "$id" >"$box/id"
+		run -1 --separate-stderr amap provision alpha
+		assert_regex "$stderr" '^amap-openshell provision: alpha: the answer|^amap-openshell provision: alpha: `sandbox get alpha` answered without a fit ID'
+		run -1 --separate-stderr amap deprovision alpha --apply
+		run -1 amap list
+		assert_line --partial 'alpha: UNKNOWN ('
+	done
+	cat >liar <<-'END'
+	#!/bin/sh
+	case " $* " in *" get "*) echo '{"id":"x","name":"beta","workspace":"default"}' ;; *) exec openshell "$@" ;; esac
+	END
+	chmod +x liar
+	run -1 --separate-stderr sh "$TOP/sh/amap-openshell" --openshell "$PWD/liar" --home "$H" --run-as 1000:1000 provision alpha
+	assert_equal "$stderr" 'amap-openshell provision: alpha: `sandbox get alpha` answered for another sandbox (default/beta)'
+	sed -i 's/echo .*;; \*)/echo "not JSON" ;; *)/' liar
+	run -1 --separate-stderr sh "$TOP/sh/amap-openshell" --openshell "$PWD/liar" --home "$H" --run-as 1000:1000 provision alpha
+	assert_output 'UNKNOWN: `sandbox get alpha` did not print a JSON object'
+}
+
+@test "what the gateway says is fit for a terminal and one line" {
+	amap install --apply >/dev/null
+	printf 'create \033[2Jevil\ttab %s\n' "$(printf 'x%.0s' {1..500})" >"$FAKE_OPENSHELL/fail"
+	run -1 --separate-stderr key amap provision alpha --apply
+	[ "$(wc -l <<<"$stderr")" -eq 1 ]
+	run -1 grep -P '[\x00-\x08\x0b-\x1f\x7f]' <<<"$stderr"
+	[ "${#stderr}" -lt 400 ]
+}
+
+@test "the key is in the environment of the create alone, and standard input of every call is empty" {
+	amap install --apply >/dev/null
+	run -0 key amap provision alpha --apply <<<"operator's own words"
+	assert_equal "$(cut -f 1,4,5 "$FAKE_OPENSHELL/calls" | grep '^1')" "1	sandbox	create"
+	run -1 grep -r sk-secret "$H" "$FAKE_OPENSHELL"
+}
+
+@test "a create that failed after the record was made is taken up by the next run" {
+	amap install --apply >/dev/null
+	echo Error >"$FAKE_OPENSHELL/create-phase"
+	run -1 key amap provision alpha --apply
+	[ ! -e "$H/membership.json" ]
+	[ -e "$H/policies/alpha.yaml" ]
+	run -0 amap provision alpha --apply
+	assert_line 'present sandbox alpha (id-alpha-1)'
+	assert_line 'created membership.json'
+}
+
+@test "--restart-policy reaches the vector only when it is asked for" {
+	amap install --apply >/dev/null
+	run -0 amap provision alpha
+	refute_output --partial '--restart-policy'
+	run -0 amap --restart-policy provision alpha
+	assert_output --partial ' --restart-policy on-failure --detach '
+	run -1 key amap --restart-policy provision alpha --apply
+	touch "$FAKE_OPENSHELL/knows"
+	echo restart-policy >"$FAKE_OPENSHELL/knows"
+	run -0 key amap --restart-policy provision alpha --apply
+}
+
+@test "as somebody else than root, embedded sandboxes run as the caller and nobody else" {
+	[ "$(id -u)" -ne 0 ] || skip "this is root"
+	amap install --apply >/dev/null
+	run -1 --separate-stderr sh "$TOP/sh/amap-openshell" --home "$H" --run-as 64999:64999 provision alpha
+	assert_regex "$stderr" 'only root can run embedded sandboxes as somebody else'
+}
+
+@test "install --agent puts a program into the payload, and a later install keeps it" {
+	printf '#!/bin/sh\n' >agent.sh
+	run -0 amap install --agent agent.sh --apply
+	assert_line 'created payload/agent'
+	assert_equal "$(stat -c %a "$H/payload/agent")" 755
+	run -0 amap install --apply
+	assert_line 'present payload/agent'
+	run -1 amap install --agent none --apply
+}
+
+@test "the original's connector is taken from its checkout, and every missing file of it is named" {
+	mkdir -p original/bin
+	echo 1 >original/bin/inbox-delivery
+	run -1 --separate-stderr amap --connector "$PWD/original" install --apply
+	assert_equal "$(grep -c 'No such file' <<<"$stderr")" 3
+	[ ! -e "$H" ]
+	for file in _inboxlib.py inbox-mcp-vol inbox-submit; do echo 1 >original/bin/$file; done
+	run -0 amap --connector "$PWD/original" install --apply
+	assert_equal "$(cd "$H/payload" && find . -type f | sort)" "./INBOX-POLICY.md
+./_inboxlib.py
+./amap-main
+./bin/inbox-mcp-vol
+./bin/inbox-submit
+./claude-seed
+./claude-session-start
+./claude-settings.json
+./inbox-delivery
+./mcp-servers.json
+./openshell-sessions"
+}
+
+@test "siblings: what would be checked out; a checkout with changes, and a directory that is none, are refused" {
+	command -v git >/dev/null || skip "no git"
+	mkdir -p here/tree origin
+	cp -R "$TOP/sh" "$TOP/examples" here/tree/
+	git -c init.defaultBranch=main init -q origin
+	git -C origin -c user.name=n -c user.email=e commit -q --allow-empty -m one
+	one=$(git -C origin rev-parse HEAD)
+	git -C origin -c user.name=n -c user.email=e commit -q --allow-empty -m two
+	two=$(git -C origin rev-parse HEAD)
+	pins() { printf '{"siblings":[{"name":"sib","url":"%s","commit":%s}]}' "$1" "$2" >here/tree/examples/siblings.json; }
+	siblings() { AMAP_BUILD_DIR=${BIN%/bin} sh here/tree/sh/amap-openshell siblings "$@"; }
+	pins https://example.invalid/sib "\"$two\""
+	run -0 siblings
+	assert_output "would run: git clone --quiet https://example.invalid/sib $PWD/here/sib
+would run: git -C $PWD/here/sib checkout --quiet --detach $two
+DRY RUN: nothing changed. Run again with --apply."
+	[ ! -e here/sib ]
+	git clone -q origin here/sib
+	run -0 siblings
+	assert_output "present sib at $two
+DRY RUN: nothing changed. Run again with --apply."
+	pins https://example.invalid/sib "\"$one\""
+	run -0 siblings --apply
+	assert_equal "$(git -C here/sib rev-parse HEAD)" "$one"
+	pins https://example.invalid/sib null
+	run -0 siblings
+	assert_line "would run: git -C $PWD/here/sib pull --ff-only --quiet"
+	touch here/sib/new
+	run -1 --separate-stderr siblings --apply
+	assert_equal "$stderr" "amap-openshell siblings: $PWD/here/sib: has local changes; commit or remove them"
+	rm -rf here/sib
+	mkdir here/sib
+	run -1 --separate-stderr siblings --apply
+	assert_equal "$stderr" "amap-openshell siblings: $PWD/here/sib: not a checkout of its own; move it away"
+	rmdir here/sib
+	pins http://example.invalid/sib null
+	run -1 siblings
+	pins https://example.invalid/sib '"abc"'
+	run -1 siblings
+	echo '{"siblings":[],"more":1}' >here/tree/examples/siblings.json
+	run -1 siblings
+}
+
+@test "a verb starts as many programs for thirty members as for two" {
+	command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace here"
+	count() {
+		strace -f -qq -e trace=execve -o trace sh "$TOP/sh/amap-openshell" l1-kit prepare --home "$H" --fleet "$1" \
+		    --run-as 1000:1000 --image x --apply >/dev/null
+		grep -c 'execve(.*= 0$' trace
+	}
+	jq '.groups = {"g": [range(30) | "m\(.)"]}' "$TOP/examples/fleet.json" >many.json
+	two=$(count "$TOP/examples/fleet.json")
+	rm -rf "$H"
+	assert_equal "$(count many.json)" "$two"
+	assert_equal "$(ls "$H/policies" | wc -l)" 32
+}
+
+@test "closed standard input and output, and a full device" {
+	fleet_up
+	for verb in list router-config "provision alpha" install "deprovision alpha" teardown gateway-config; do
+		# shellcheck disable=SC2086
+		amap $verb >want 2>&1 <&- || :
+		# shellcheck disable=SC2086
+		amap $verb 2>&1 </dev/null | diff want - || { echo "$verb"; return 1; }
+	done
+	before=$(state_of)
+	for verb in router-config "provision alpha" install; do
+		rc=0
+		# shellcheck disable=SC2086
+		amap $verb >/dev/full 2>err || rc=$?
+		[ "$rc" -ne 0 ] && [ -s err ] || { echo "$verb: exit $rc"; return 1; }
+	done
+	assert_equal "$(state_of)" "$before"
+}
