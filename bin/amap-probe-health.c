@@ -382,50 +382,32 @@ check_discovery(struct am_checks *out, jv answers)
 /* ---- requests that wait for the operator ---- */
 
 static void
-warn_held(struct am_checks *out, const struct am_router_config *config)
+warn_held(struct am_checks *out, jv status)
 {
-	DIR *state = config->state_dir == NULL ? NULL : opendir(config->state_dir);
-	struct dirent *e, *r;
-	long count = 0;
-	time_t oldest = 0;
-	char text[200];
+	jv map = am_get(status, "instances", JV_KIND_OBJECT);
+	time_t oldest = -1, t;
+	double count = 0, age;
+	char text[160];
 
-	if (state == NULL)
+	if (jv_is_valid(map)) {
+		jv_object_foreach(map, name, one) {
+			count += number_or(one, "held", 0);
+			t = iso_time(am_str(one, "held_oldest_ts"));
+			if (t >= 0 && (oldest < 0 || t < oldest))
+				oldest = t;
+			jv_free(name);
+			jv_free(one);
+		}
+	}
+	jv_free(map);
+	if (count <= 0)
 		return;
-	while ((e = readdir(state)) != NULL) {
-		char path[300];
-		struct stat st;
-		DIR *held;
-		int fd;
-
-		snprintf(path, sizeof path, "%s/held", e->d_name);
-		if (e->d_name[0] == '.' || (fd = am_open_beneath(dirfd(state), path, O_RDONLY | O_DIRECTORY, 0)) < 0)
-			continue;
-		if ((held = fdopendir(fd)) == NULL) {
-			close(fd);
-			continue;
-		}
-		while ((r = readdir(held)) != NULL) {
-			size_t len = strlen(r->d_name);
-
-			if (strncmp(r->d_name, "req-", 4) != 0 || len < 9 || strcmp(r->d_name + len - 5, ".json") != 0 ||
-			    fstatat(fd, r->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
-				continue;
-			if (count++ == 0 || st.st_mtime < oldest)
-				oldest = st.st_mtime;
-		}
-		closedir(held);
-	}
-	closedir(state);
-	if (count > 0) {
-		double age = difftime(time(NULL), oldest);
-
-		snprintf(text, sizeof text, "%ld held request%s wait%s for the operator, the oldest since %.0f %s (amap-held"
-		    " list)", count, count == 1 ? "" : "s", count == 1 ? "s" : "",
-		    age >= 172800 ? age / 86400 : age >= 7200 ? age / 3600 : age / 60,
-		    age >= 172800 ? "days" : age >= 7200 ? "hours" : "minutes");
-		am_check_warning(out, SECTION, text);
-	}
+	age = oldest < 0 ? 0 : difftime(time(NULL), oldest);
+	snprintf(text, sizeof text, "%.0f held request%s wait%s for the operator, the oldest for %.0f %s (amap-held list)",
+	    count, count > 1 ? "s" : "", count > 1 ? "" : "s",
+	    age >= 172800 ? age / 86400 : age >= 7200 ? age / 3600 : age / 60,
+	    age >= 172800 ? "days" : age >= 7200 ? "hours" : "minutes");
+	am_check_warning(out, SECTION, text);
 }
 
 static void
@@ -462,7 +444,7 @@ check_all(struct am_checks *out, jv answers, const char *config_path)
 	check_markers(out, &config, instances, why);
 	check_discovery(out, answers);
 	check_errors(out, status);
-	warn_held(out, &config);
+	warn_held(out, status);
 	jv_free(status);
 	jv_free(instances);
 	am_router_config_free(&config);

@@ -30,14 +30,16 @@ once() { once_within 120 "$@"; }
 once_within() {
 	seconds=$1 question=$2
 	shift 2
-	amap-ask --timeout "$seconds" "$question" -- "$@" >"$work/$question" 9<&-
+	amap-ask --timeout "$seconds" "$question" -- "$@" >"$work/$question" 2>"$work/err" 9<&- || :
+	relabel
 }
 
 # each STREAM NAME COMMAND...: a question for every record of a stream.
 each() {
 	from=$1 question=$2
 	shift 2
-	amap-ask --each "$work/$from" "$question" -- "$@" >"$work/$question" 9<&-
+	amap-ask --each "$work/$from" "$question" -- "$@" >"$work/$question" 2>"$work/err" 9<&- || :
+	relabel
 }
 
 # probe SECTION ANSWER... -- COMMAND...: its checks, with these answers on standard input.

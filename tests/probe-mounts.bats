@@ -180,7 +180,7 @@ table() {
 	mv changed answers
 }
 
-@test "a real sandbox's own mount table: PASS, and each fault shown" {
+@test "B22 B23 B25 B26 B28 a real sandbox's own mount table: PASS, and each fault shown" {
 	bwrap --ro-bind / / true || skip 'bwrap cannot make a namespace here'
 	lanes=$PWD/home/instances/alpha
 	box() {	# box OPTION...: a process in such a sandbox, its table in the answers
@@ -202,7 +202,7 @@ table() {
 	box
 	run -0 probe
 	end
-	mkdir -p deep home/payload/deep "$lanes/outbox/sub"
+	touch home/payload/file; mkdir -p deep home/payload/deep "$lanes/outbox/sub"
 	while IFS='|' read -r outcome text options; do
 		eval "box $options"
 		run -1 probe
@@ -219,7 +219,47 @@ table() {
 		FAIL|unexpected /opt/amap: found|--tmpfs /opt/amap
 		FAIL|unexpected /opt/amap/lanes/outbox/sub: found|--tmpfs /opt/amap/lanes/outbox/sub
 		FAIL|unexpected /usr: found|--bind /usr /usr
+		FAIL|unexpected /opt/amap/payload/file: found|--ro-bind info /opt/amap/payload/file
+		FAIL|unexpected /ex tra\x09x: found|--ro-bind deep $'/ex tra\tx'
 	END
+
+	# The same process, its table as other kernels and mounts would show it.
+	box
+	edit_table() { mapfile -t lines < <(sed "$1" /proc/"$pid"/mountinfo); table "$pid" "${lines[@]}"; }
+	lane=/opt/amap/lanes/inbox
+	edit_table "\\,$lane ,s/ ro,\\(.*\\) rw/ rw,\\1 ro/"
+	run -0 probe
+	edit_table "\\,$lane ,s/ ro,/ rw,/"
+	run -1 probe
+	assert_equal "$(outcomes <<<"$output" | head -n 1)" 'M4 alpha FAIL'
+	id=$(awk -v t=$lane '$5 == t { print $1 }' /proc/"$pid"/mountinfo)
+	edit_table "\\,$lane ,{h;s/ ro,/ rw,/;p;g;s/^[0-9]* [0-9]*/9999 $id/}"
+	run -0 probe
+	edit_table "\\,$lane ,{p;s/ ro,/ rw,/;s/^[0-9]* [0-9]*/9999 $id/}"
+	run -1 probe
+	assert_equal "$(outcomes <<<"$output" | head -n 1)" 'M4 alpha FAIL'
+	edit_table "\\,$lane ,{p;s/^[0-9]*/9999/}"
+	run -1 probe
+	assert_equal "$(outcomes <<<"$output" | head -n 1)" 'M4 alpha UNKNOWN'
+	edit_table "\\,$lane ,s/ - .*//"
+	run -1 probe
+	assert_equal "$(outcomes <<<"$output" | head -n 1)" 'M4 alpha UNKNOWN'
+	end
+}
+
+@test "B32 a user namespace that renumbers is shown as what it is" {
+	unshare --user true || skip 'no user namespace can be made here'
+	map=(--map-root-user)
+	[ "$(id -u)" -ne 0 ] || map=()
+	unshare --user "${map[@]}" sleep 60 3>&- &
+	pid=$!
+	until [ "$(cat /proc/$pid/comm)" = sleep ]; do sleep 0.02; done
+	[ "$(id -u)" -ne 0 ] || echo '0 100000 1' >/proc/$pid/uid_map
+	change alpha "map(.State.Pid = $pid)"
+	run -1 probe
+	kill $pid
+	assert_equal "$(outcomes <<<"$output" | head -n 1)" 'M4 alpha FAIL'
+	assert_regex "$(jq -r 'select(.id == "M4" and .subject == "alpha") | .actual.uid_map' <<<"$output")" '^ *0 +[1-9][0-9]* +1'
 }
 
 @test "a table's directory is unknown when its process cannot be looked at" {

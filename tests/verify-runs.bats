@@ -1,0 +1,86 @@
+load common
+load evidence
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || exit
+	recorded "$PWD/home"
+}
+
+teardown() {
+	recorded_end
+}
+
+@test "a probe that dies is an UNKNOWN of its section, and the others still speak" {
+	mkdir -p build/bin
+	ln -s "$BIN"/* build/bin/
+	for probe in mounts health; do
+		rm build/bin/amap-probe-$probe
+		printf '#!/bin/sh\nkill -9 $$\n' >build/bin/amap-probe-$probe
+		chmod +x build/bin/amap-probe-$probe
+	done
+	export AMAP_BUILD_DIR=$PWD/build
+	assert_equal "$(findings)" '- - UNKNOWN; - - UNKNOWN'
+	run -1 verify
+	assert_line --partial 'UNKNOWN whether every check of this part was made: checks-'
+	assert_equal "$(grep -c '^  PASS' <<<"$output")" $((39 - 4 - 7))
+	rm build/bin/amap-ask
+	printf '#!/bin/sh\nexit 2\n' >build/bin/amap-ask
+	chmod +x build/bin/amap-ask
+	run -1 verify
+	for section in install router-config gateway members router-container router-health; do
+		assert_line --partial "$section: "
+	done
+}
+
+@test "B80 a program that is missing is named, and UNKNOWN" {
+	rm bin/docker
+	assert_equal "$(findings)" 'M4 alpha UNKNOWN; M5 alpha UNKNOWN; M4 beta UNKNOWN; M5 beta UNKNOWN; K1 - UNKNOWN; K2 - UNKNOWN; K3 - UNKNOWN; K4 - UNKNOWN; K5 - UNKNOWN; K6 - UNKNOWN'
+	assert_equal "$(jq -r 'select(.id == "K1") | .reason' checks)" "$PWD/bin/docker: cannot be started: No such file or directory"
+	rm bin/openshell
+	run -1 verify
+	assert_line --partial "$PWD/bin/openshell: cannot be started: No such file or directory"
+}
+
+@test "B80 it works from cron: no HOME, no PATH, no terminal, and by hand" {
+	run -0 setsid env -i REPLAY="$R" AMAP_BUILD_DIR="${BIN%/bin}" /bin/sh "$TOP/sh/verify.sh" --home "$H" \
+	    --openshell "$PWD/bin/openshell" --docker "$PWD/bin/docker" --gateway-toml "$PWD/gateway.toml" </dev/null
+	assert_equal "$(grep -c '^  PASS' <<<"$output")" 39
+	run -0 setsid env -i REPLAY="$R" AMAP_BUILD_DIR="${BIN%/bin}" /bin/sh "$TOP/sh/verify.sh" --home "$H" \
+	    --openshell "$PWD/bin/openshell" --docker "$PWD/bin/docker" --gateway-toml "$PWD/gateway.toml" <&-
+}
+
+@test "B91 a check that fails, and a refusal, are 1; a run that is none is 2" {
+	run -2 verify --apply
+	run -2 verify --format html
+	run -2 verify extra
+	run -1 sh "$TOP/sh/amap-openshell" --home "$PWD/absent" verify
+	run -2 env -u XDG_CONFIG_HOME -u HOME sh "$TOP/sh/amap-openshell" verify
+	verify_full() { verify >/dev/full; }
+	run -2 verify_full
+}
+
+@test "the machine forms say the same" {
+	echo 0 >"$R/delivery-alpha"
+	run -1 verify --format tap
+	assert_equal "$(grep -c '^ok ' <<<"$output") $(grep -c '^not ok ' <<<"$output")" '38 1'
+	assert_line '1..39'
+	run -1 verify --format nagios
+	assert_line --index 0 'AMAP CRITICAL - 38 of 39 checks pass|pass=38 fail=1 unknown=0'
+	run -1 verify --format prometheus
+	assert_line 'amap_check_pass{section="members",id="M7",member="alpha",outcome="FAIL"} 0'
+	run -1 verify --format junit
+	assert_line '<testsuites tests="39" failures="1" errors="0">'
+}
+
+@test "a run that is ended leaves no process and no file" {
+	printf '#!/bin/sh\nexec sleep 87.5\n' >bin/slow
+	chmod +x bin/slow
+	mkdir scratch
+	TMPDIR=$PWD/scratch setsid sh "$TOP/sh/amap-openshell" --home "$H" --openshell "$PWD/bin/slow" verify >out 2>&1 3>&- &
+	pid=$!
+	until pgrep -f 'sleep 87[.]5' >/dev/null; do sleep 0.05; done
+	kill -TERM -- "-$(ps -o pgid= -p "$(pgrep -f "$PWD/bin/slow verify" | head -n 1)" | tr -d ' ')"
+	wait $pid || :
+	run -1 pgrep -f 'sleep 87[.]5'
+	assert_equal "$(ls -A scratch)" ""
+}
