@@ -73,7 +73,7 @@ fleet_up() {
 @test "an answer of the gateway for another sandbox, or with an unfit ID, is refused" {
 	fleet_up
 	box=$FAKE_OPENSHELL/boxes/default/alpha
-	for id in '' 'a b' $'a\tb'; do
+	for id in '' 'a b' 'a\tb'; do		# the last one is an escape in the JSON
 		printf '%s' "$id" >"$box/id"
 		run -1 --separate-stderr amap provision alpha
 		assert_regex "$stderr" '^amap-openshell provision: alpha: the answer|^amap-openshell provision: alpha: `sandbox get alpha` answered without a fit ID'
