@@ -147,7 +147,7 @@ policy_from(struct plan *p, int fd, const char *name)
 	if ((text = am_read_fd(fd, AM_YAML_MAX, &len)) == NULL)
 		fail(FAULT, "%s: %s", name, strerror(errno));
 	ams_policy_free(&p->policy);
-	if (ams_policy_parse(text, len, &p->policy, why) != AM_POLICY_FINE)
+	if (ams_policy_parse(text, len, &p->policy, why) != AMS_POLICY_FINE)
 		fail(FAULT, "%s: %s", name, why);
 	free(text);
 }
@@ -234,13 +234,13 @@ allow(struct am_landlock *l, const struct plan *p, const char *const *paths, siz
 static uid_t
 wanted_uid(const struct plan *p)
 {
-	return ams_policy_uid(&p->policy, geteuid() == 0 ? AM_DEFAULT_ID : geteuid());
+	return ams_policy_uid(&p->policy, geteuid() == 0 ? AMS_DEFAULT_ID : geteuid());
 }
 
 static gid_t
 wanted_gid(const struct plan *p)
 {
-	return ams_policy_gid(&p->policy, geteuid() == 0 ? AM_DEFAULT_ID : getegid());
+	return ams_policy_gid(&p->policy, geteuid() == 0 ? AMS_DEFAULT_ID : getegid());
 }
 
 static void

@@ -45,7 +45,7 @@ cat: /tmp/file: No such file or directory"
 	assert_output ""
 	run -0 amap-sandbox sandbox list
 	assert_output "No sandboxes found."
-	run -0 find state -mindepth 2
+	run -0 find state -mindepth 2 -not -path 'state/etc/*'
 	assert_output ""
 }
 

@@ -13,7 +13,7 @@
 #include "state.h"
 
 /* The image name of the deployment, which stands for what gateway.toml says. */
-#define AM_IMAGE_NAME "amap-openshell-agent"
+#define AMS_IMAGE_NAME "amap-openshell-agent"
 
 struct ams_cli {
 	const char *workspace;
@@ -55,13 +55,13 @@ int ams_cli_open(struct ams_cli *cli, const char *name);
 jv ams_driver_mounts(jv config);
 
 /* Borrows record. Builds a launch from what a unit keeps; -1 with launch->why. */
-int ams_unit_launch(int unit, jv record, struct ams_launch *l);
+int ams_unit_launch(int state, int unit, jv record, struct ams_launch *l);
 
 /* Waits for a supervisor's word. NULL: runs. Else why not (static); "" when time ran out. */
 const char *ams_wait_ready(int report, int timeout_s);
 
-/* Asks the supervisor to stop and waits until it is gone, at last by force. */
-int ams_unit_halt(int unit, int grace_s);
+/* Asks the supervisor to stop and waits until all is gone, at last by force. */
+void ams_unit_halt(int unit, int grace_s);
 
 /* Providers for a create: names, checked and where allowed created. 0, or 1 after saying why. */
 int ams_providers_resolve(struct ams_cli *cli, jv names, int may_create);

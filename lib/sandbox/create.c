@@ -223,9 +223,9 @@ check_policy(const struct request *r, int judge, struct ams_policy *p)
 	char why[512];
 	enum ams_policy_fault fault = ams_policy_parse(r->policy, r->policy_len, p, why);
 
-	if (fault == AM_POLICY_UNREADABLE)
+	if (fault == AMS_POLICY_UNREADABLE)
 		return ams_fail("failed to parse sandbox policy YAML\n%s", why);
-	if (fault == AM_POLICY_UNSAFE && judge)
+	if (fault == AMS_POLICY_UNSAFE && judge)
 		return ams_refuse(AMS_INVALID_ARGUMENT, "policy contains unsafe content: %s", why);
 	return 0;
 }
@@ -236,8 +236,8 @@ check_image(struct ams_cli *cli, struct request *r)
 	const char *alias = cli->gateway.image != NULL ? cli->gateway.image : "host";
 	struct stat st;
 
-	if (r->image == NULL || strcmp(r->image, AM_IMAGE_NAME) == 0 ||
-	    strncmp(r->image, AM_IMAGE_NAME ":", sizeof AM_IMAGE_NAME) == 0)
+	if (r->image == NULL || strcmp(r->image, AMS_IMAGE_NAME) == 0 ||
+	    strncmp(r->image, AMS_IMAGE_NAME ":", sizeof AMS_IMAGE_NAME) == 0)
 		r->image = alias;
 	if (strcmp(r->image, "host") == 0) {
 		strcpy(r->root, "host");
@@ -300,7 +300,7 @@ record(struct ams_cli *cli, struct request *r, jv mounts)
 	stamp[10] = ' ';
 	stamp[19] = '\0';
 	env = am_set_str(env, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	env = am_set_str(env, "HOME", AM_WORKDIR);
+	env = am_set_str(env, "HOME", AMS_WORKDIR);
 	env = am_set_str(env, "USER", "sandbox");
 	env = am_set_str(env, "LANG", "C.UTF-8");
 	if (r->tty > 0)
@@ -336,28 +336,29 @@ provision_limit(void)
 static int
 store(struct ams_cli *cli, const struct request *r, jv rec, char temp[32])
 {
-	struct ams_run run = { .phase = "Provisioning", .exit_code = -1 };
 	int unit = ams_unit_new(cli->state, temp), failed;
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 	struct ams_policy p;
-	char why[512];
+	char why[512], *text;
+	size_t len;
 
 	if (unit < 0) {
 		am_warn("%s: a new sandbox", ams_state_path());
 		jv_free(rec);
 		return -1;
 	}
-	if (geteuid() == 0 && ams_policy_parse(r->policy, r->policy_len, &p, why) == AM_POLICY_FINE) {
-		uid = ams_policy_uid(&p, AM_DEFAULT_ID);
-		gid = ams_policy_gid(&p, AM_DEFAULT_ID);
+	if (geteuid() == 0 && ams_policy_parse(r->policy, r->policy_len, &p, why) == AMS_POLICY_FINE) {
+		uid = ams_policy_uid(&p, AMS_DEFAULT_ID);
+		gid = ams_policy_gid(&p, AMS_DEFAULT_ID);
 		ams_policy_free(&p);
 	}
-	ams_proc_look(getpid(), &run.supervisor, NULL);	/* until there is one: who dies now leaves an Error */
-	failed = am_publish(unit, "policy.yaml", r->policy, r->policy_len, 0600) != 0 ||
-	    ams_unit_write(unit, "record.json", rec, 1) != 0 || ams_unit_set_run(unit, &run) != 0 ||
-	    mkdirat(unit, "home", 0700) != 0 || fchownat(unit, "home", uid, gid, AT_SYMLINK_NOFOLLOW) != 0 ||
-	    ams_launch_make_etc(unit, uid, gid, r->name) != 0;
+	text = am_json_text(rec, AM_COMPACT, &len);
+	jv_free(rec);
+	failed = ams_unit_put(unit, "policy.yaml", r->policy, r->policy_len) != 0 ||
+	    ams_unit_put(unit, "record.json", text, len) != 0 ||
+	    mkdirat(unit, "home", 0700) != 0 || fchownat(unit, "home", uid, gid, AT_SYMLINK_NOFOLLOW) != 0;
+	free(text);
 	if (failed) {
 		am_warn("%s: a new sandbox", ams_state_path());
 		close(unit);
@@ -380,12 +381,12 @@ attach(struct ams_cli *cli, const struct request *r)
 	int rc = ams_cli_connect(cli, 2, words);
 
 	if (!r->keep) {
-		int unit = ams_unit_open(cli->state, AM_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
+		int unit = ams_unit_open(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
 
 		if (unit >= 0) {
-			ams_unit_halt(unit, AM_STOP_GRACE);
+			ams_unit_halt(unit, AMS_STOP_GRACE);
 			close(unit);
-			ams_unit_remove(cli->state, AM_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
+			ams_unit_remove(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
 		}
 	}
 	return rc;
@@ -404,9 +405,34 @@ failed_start(struct ams_cli *cli, const struct request *r, int unit, const char 
 	if (run.exit_code == 126 || run.exit_code == 127)
 		return ams_fail("sandbox entered error phase while provisioning: %s: %s", run.reason, why);
 	am_warnx("sandbox %s: %s", r->name, why);
-	ams_unit_halt(unit, AM_STOP_GRACE);
-	ams_unit_remove(cli->state, AM_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
+	ams_unit_halt(unit, AMS_STOP_GRACE);
+	ams_unit_remove(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
 	return 1;
+}
+
+/* A crash may have left the name with a record that never reached the disk: nobody's. */
+static int
+publish(struct ams_cli *cli, const char *temp, const char *key)
+{
+	struct ams_run run;
+	int unit;
+	jv rec;
+
+	if (ams_unit_publish(cli->state, temp, AMS_SANDBOXES, key) == 0)
+		return 0;
+	if ((errno != EEXIST && errno != ENOTEMPTY) || (unit = ams_unit_open(cli->state, AMS_SANDBOXES, key)) < 0)
+		return -1;
+	rec = ams_unit_read(unit, "record.json");
+	ams_unit_run(unit, &run);
+	close(unit);
+	if (jv_is_valid(rec) || run.supervisor.pid != 0) {
+		jv_free(rec);
+		errno = EEXIST;
+		return -1;
+	}
+	jv_free(rec);
+	ams_unit_remove(cli->state, AMS_SANDBOXES, key);
+	return ams_unit_publish(cli->state, temp, AMS_SANDBOXES, key);
 }
 
 static int
@@ -416,22 +442,23 @@ provision(struct ams_cli *cli, struct request *r, jv mounts)
 	jv rec = record(cli, r, mounts);
 	struct ams_launch launch;
 	char temp[32];
-	int unit, report;
+	int unit, report, claim;
 
 	ams_state_sweep(cli->state);
 	if ((unit = store(cli, r, jv_copy(rec), temp)) < 0) {
 		jv_free(rec);
 		return 1;
 	}
-	if (ams_unit_launch(unit, rec, &launch) != 0) {
+	if (ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
 		am_warnx("sandbox %s: %s", r->name, launch.why);
 		goto discard;
 	}
-	if (ams_unit_publish(cli->state, temp, AM_SANDBOXES, key) != 0) {
+	claim = ams_unit_claim(cli->state, NULL, NULL, unit);
+	if (publish(cli, temp, key) != 0) {
 		if (errno == EEXIST || errno == ENOTEMPTY)
 			taken(r->name);
 		else
-			am_warn("%s/" AM_SANDBOXES "/%s", ams_state_path(), key);
+			am_warn("%s/" AMS_SANDBOXES "/%s", ams_state_path(), key);
 		goto discard;
 	}
 	jv_free(rec);
@@ -440,6 +467,7 @@ provision(struct ams_cli *cli, struct request *r, jv mounts)
 	if ((report = ams_supervise(&launch, "Provisioning")) < 0)
 		return ams_fail("sandbox entered error phase while provisioning: ContainerCreateFailed: %s", strerror(errno));
 	why = ams_wait_ready(report, provision_limit());
+	close(claim);
 	if (why != NULL && why[0] == '\0')
 		return ams_fail("sandbox provisioning timed out after %ds. Last reported status: Starting", provision_limit());
 	if (why != NULL)
@@ -492,7 +520,7 @@ decide(struct ams_cli *cli, struct request *r)
 			    "[openshell.drivers.docker]");
 		}
 	}
-	if ((unit = ams_unit_open(cli->state, AM_SANDBOXES, ams_sandbox_key(cli->workspace, r->name))) >= 0) {
+	if ((unit = ams_unit_open(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, r->name))) >= 0) {
 		close(unit);
 		jv_free(mounts);
 		return taken(r->name);

@@ -12,7 +12,7 @@
 /* Roots that OpenShell keeps for itself, and ours. A target may be at none, below none, above none. */
 static const char *const reserved[] = {
 	"/opt/openshell", "/etc/openshell", "/etc/openshell-tls", "/run/openshell", "/run/openshell-sidecar",
-	"/run/netns", "/var/run/netns", "/.openshell", AM_INSIDE, "/proc", "/dev", "/sys", NULL
+	"/run/netns", "/var/run/netns", "/.openshell", AMS_INSIDE, "/proc", "/dev", "/sys", NULL
 };
 
 static int
@@ -34,7 +34,7 @@ check_target(const char *target)
 	for (size_t i = 0; reserved[i] != NULL; i++)
 		if (am_path_under(target, reserved[i]) || am_path_under(reserved[i], target))
 			return bad("mount target '%s' conflicts with reserved OpenShell path '%s'", target, reserved[i]);
-	if (am_path_under(AM_WORKDIR, target))
+	if (am_path_under(AMS_WORKDIR, target))
 		return bad("mount target '%s' is reserved for the OpenShell workspace%s", target, "");
 	return 0;
 }

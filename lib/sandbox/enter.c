@@ -76,10 +76,10 @@ become(struct session *s, int status)
 	status = fcntl(status, F_DUPFD_CLOEXEC, 600);
 	policy = fcntl(e->policy, F_DUPFD_CLOEXEC, 600);
 	vars = fcntl(e->env, F_DUPFD_CLOEXEC, 600);
-	if (dup2(policy, AM_FD_POLICY) < 0 || dup2(vars, AM_FD_ENV) < 0 || dup2(status, AM_FD_STATUS) < 0)
+	if (dup2(policy, AMS_FD_POLICY) < 0 || dup2(vars, AMS_FD_ENV) < 0 || dup2(status, AMS_FD_STATUS) < 0)
 		complain(status, "descriptors");
-	execve(AM_INSIDE "/confine", e->args, env);
-	complain(status, AM_INSIDE "/confine");
+	execve(AMS_INSIDE "/confine", e->args, env);
+	complain(status, AMS_INSIDE "/confine");
 }
 
 /*

@@ -12,6 +12,7 @@
 #include "../path.h"
 #include "launch.h"
 #include "policy.h"
+#include "state.h"
 
 /* What the host gives: programs and libraries, and the links to them. */
 static const char *const host_roots[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", NULL };
@@ -129,12 +130,62 @@ place_root(struct ams_launch *l, const char *image, const struct wanted *w)
 	return rc;
 }
 
+static int
+put(int dir, const char *name, const char *text)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644), rc;
+
+	if (fd < 0)
+		return -1;
+	rc = am_write_all(fd, text, strlen(text)) != 0 || fchmod(fd, 0644) != 0 ? -1 : 0;
+	close(fd);
+	return rc;
+}
+
+static int
+fill_etc(int etc, uid_t uid, gid_t gid)
+{
+	char *passwd, *group;
+	int rc;
+
+	if (asprintf(&passwd, "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+	    "sandbox:x:%u:%u:sandbox:" AMS_WORKDIR ":/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+	    (unsigned)uid, (unsigned)gid) < 0 || asprintf(&group, "root:x:0:\nsandbox:x:%u:\nnogroup:x:65534:\n", (unsigned)gid) < 0)
+		abort();
+	rc = put(etc, "passwd", passwd) != 0 || put(etc, "group", group) != 0 ||
+	    put(etc, "hosts", "127.0.0.1 localhost\n::1 localhost\n") != 0 ||
+	    put(etc, "nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n") != 0 ||
+	    put(etc, "resolv.conf", "") != 0 || put(etc, "ld.so.cache", "") != 0 ||	/* a place for the host's */
+	    mkdirat(etc, "alternatives", 0755) != 0 || fchmod(etc, 0755) != 0 ? -1 : 0;
+	free(passwd);
+	free(group);
+	return rc;
+}
+
+/* The /etc of an identity: made once, whole before it has its name. */
+static int
+open_etc(struct ams_launch *l)
+{
+	char path[64], temp[32];
+	int fd;
+
+	snprintf(path, sizeof path, "etc/%u-%u", (unsigned)l->uid, (unsigned)l->gid);
+	if ((fd = am_open_beneath(l->state, path, O_PATH | O_DIRECTORY, 0)) >= 0 || errno != ENOENT)
+		return fd;
+	if ((fd = ams_unit_new(l->state, temp)) < 0)
+		return -1;
+	if (fill_etc(fd, l->uid, l->gid) != 0 || renameat2(l->state, temp, l->state, path, RENAME_NOREPLACE) != 0)
+		ams_unit_discard(l->state, temp);
+	close(fd);
+	return am_open_beneath(l->state, path, O_PATH | O_DIRECTORY, 0);
+}
+
 /* Ours over the host's: links and the loader's cache come from the host, names from us. */
 static int
 place_etc(struct ams_launch *l)
 {
 	static const char *const shared[] = { "/etc/alternatives", "/etc/ld.so.cache" };
-	int fd = am_open_beneath(l->unit, "etc", O_PATH | O_DIRECTORY, 0);
+	int fd = open_etc(l);
 
 	if (ams_launch_bind(l, fd, "/etc", 0) != 0)
 		return -1;
@@ -151,7 +202,7 @@ place_etc(struct ams_launch *l)
 static int
 make_in_home(struct ams_launch *l, int home, const char *target)
 {
-	const char *rel = target + strlen(AM_WORKDIR) + 1;
+	const char *rel = target + strlen(AMS_WORKDIR) + 1;
 	char part[PATH_MAX];
 
 	for (const char *p = rel; p != NULL; ) {
@@ -190,7 +241,7 @@ place_mounts(struct ams_launch *l, struct ams_mount *m, size_t n, int home)
 		if (fd < 0)
 			return errno == ENOENT ? problem(l, "bind source path does not exist", m[i].source)
 			    : problem(l, m[i].source, errno == ELOOP ? "a symbolic link stands in this bind source path" : strerror(errno));
-		if (home >= 0 && am_path_under(m[i].target, AM_WORKDIR) && make_in_home(l, home, m[i].target) != 0) {
+		if (home >= 0 && am_path_under(m[i].target, AMS_WORKDIR) && make_in_home(l, home, m[i].target) != 0) {
 			close(fd);
 			return -1;
 		}
@@ -238,7 +289,7 @@ ams_launch_image(struct ams_launch *l, const char *image, const char *hostname, 
 		rc = place_etc(l);
 	if (rc == 0) {
 		system_mounts(l);
-		rc = ams_launch_bind(l, dup(home), AM_WORKDIR, 1);
+		rc = ams_launch_bind(l, dup(home), AMS_WORKDIR, 1);
 	}
 	if (rc == 0)
 		rc = place_mounts(l, sorted, n, home);
@@ -271,41 +322,5 @@ ams_launch_service(struct ams_launch *l, const struct ams_mount *mounts, size_t 
 	}
 	free(sorted);
 	free(w.paths);
-	return rc;
-}
-
-int
-ams_launch_make_etc(int unit, uid_t uid, gid_t gid, const char *hostname)
-{
-	static const char *const names[] = { "passwd", "group", "hosts", "hostname", "nsswitch.conf", "resolv.conf", "ld.so.cache" };
-	char *text[7];
-	int etc, rc = 0;
-
-	if (mkdirat(unit, "etc", 0755) != 0 || (etc = am_open_beneath(unit, "etc", O_RDONLY | O_DIRECTORY, 0)) < 0)
-		return -1;
-	if (asprintf(&text[0], "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-	    "sandbox:x:%u:%u:sandbox:" AM_WORKDIR ":/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-	    (unsigned)uid, (unsigned)gid) < 0 ||
-	    asprintf(&text[1], "root:x:0:\nsandbox:x:%u:\nnogroup:x:65534:\n", (unsigned)gid) < 0 ||
-	    asprintf(&text[2], "127.0.0.1 localhost %s\n::1 localhost\n", hostname) < 0 ||
-	    asprintf(&text[3], "%s\n", hostname) < 0)
-		abort();
-	text[4] = strdup("passwd: files\ngroup: files\nhosts: files\n");
-	text[5] = strdup("");
-	text[6] = strdup("");		/* a place for the host's */
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		int fd = rc == 0 ? openat(etc, names[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644) : -1;
-
-		if (fd < 0 || am_write_all(fd, text[i], strlen(text[i])) != 0)
-			rc = -1;
-		if (fd >= 0) {
-			fchmod(fd, 0644);
-			close(fd);
-		}
-		free(text[i]);
-	}
-	if (rc == 0 && (mkdirat(etc, "alternatives", 0755) != 0 || fchmod(etc, 0755) != 0))
-		rc = -1;
-	close(etc);
 	return rc;
 }

@@ -84,8 +84,8 @@ ams_launch_identity(struct ams_launch *l, const char *user, const char *group)
 {
 	struct ams_policy p = { .user = user, .group = group };
 
-	l->uid = ams_policy_uid(&p, geteuid() == 0 ? AM_DEFAULT_ID : geteuid());
-	l->gid = ams_policy_gid(&p, geteuid() == 0 ? AM_DEFAULT_ID : getegid());
+	l->uid = ams_policy_uid(&p, geteuid() == 0 ? AMS_DEFAULT_ID : geteuid());
+	l->gid = ams_policy_gid(&p, geteuid() == 0 ? AMS_DEFAULT_ID : getegid());
 	if (geteuid() != 0 && (l->uid != geteuid() || l->gid != getegid())) {
 		snprintf(l->why, sizeof l->why, "the policy runs as %u:%u, but you are %u:%u: render it with --run-as %u:%u",
 		    (unsigned)l->uid, (unsigned)l->gid, (unsigned)geteuid(), (unsigned)getegid(), (unsigned)geteuid(),
@@ -126,15 +126,15 @@ ams_launch_bind(struct ams_launch *l, int fd, const char *target, int writable)
 	int high;
 
 	/* out of the way of the fixed numbers */
-	if (fd < 0 || l->n_binds == AM_MAX_BINDS || (high = fcntl(fd, F_DUPFD_CLOEXEC, AM_FD_FREE)) < 0 || fstat(high, &st) != 0) {
-		snprintf(l->why, sizeof l->why, "%s: %s", target, l->n_binds == AM_MAX_BINDS ? "too many mounts" : strerror(errno));
+	if (fd < 0 || l->n_binds == AMS_MAX_BINDS || (high = fcntl(fd, F_DUPFD_CLOEXEC, AMS_FD_FREE)) < 0 || fstat(high, &st) != 0) {
+		snprintf(l->why, sizeof l->why, "%s: %s", target, l->n_binds == AMS_MAX_BINDS ? "too many mounts" : strerror(errno));
 		return -1;
 	}
 	close(fd);
 	l->binds[l->n_binds].fd = high;
 	l->binds[l->n_binds].dir = S_ISDIR(st.st_mode);
 	if (geteuid() == 0) {
-		snprintf(where, sizeof where, AM_STAGE "/%zu", l->n_binds);
+		snprintf(where, sizeof where, AMS_STAGE "/%zu", l->n_binds);
 		ams_launch_words(l, writable ? "--bind" : "--ro-bind", where, target, NULL);
 	} else {
 		snprintf(where, sizeof where, "%d", high);
@@ -198,14 +198,14 @@ ams_launch_command(struct ams_launch *l, const char *dir, char *const limits[], 
 	char number[16];
 	int confine = open_confine(l);
 
-	if (confine < 0 || ams_launch_bind(l, confine, AM_INSIDE "/confine", 0) != 0)
+	if (confine < 0 || ams_launch_bind(l, confine, AMS_INSIDE "/confine", 0) != 0)
 		return -1;
-	ams_launch_words(l, "--remount-ro", "/", "--", AM_INSIDE "/confine", NULL);
-	snprintf(number, sizeof number, "%d", AM_FD_STATUS);
+	ams_launch_words(l, "--remount-ro", "/", "--", AMS_INSIDE "/confine", NULL);
+	snprintf(number, sizeof number, "%d", AMS_FD_STATUS);
 	ams_launch_words(l, "--status-fd", number, NULL);
-	snprintf(number, sizeof number, "%d", AM_FD_POLICY);
+	snprintf(number, sizeof number, "%d", AMS_FD_POLICY);
 	ams_launch_words(l, "--policy-fd", number, NULL);
-	snprintf(number, sizeof number, "%d", AM_FD_ENV);
+	snprintf(number, sizeof number, "%d", AMS_FD_ENV);
 	ams_launch_words(l, "--env-fd", number, NULL);
 	if (dir != NULL)
 		ams_launch_words(l, "--chdir", dir, NULL);
@@ -221,10 +221,20 @@ ams_launch_command(struct ams_launch *l, const char *dir, char *const limits[], 
 
 /* ---- in the supervisor and its child ---- */
 
+/* By the directory's number, which no other unit has while it stands. */
+void
+ams_launch_mark(int unit, char *out, size_t size)
+{
+	struct stat st = { 0 };
+
+	fstat(unit, &st);
+	snprintf(out, size, "AMAP_UNIT=%llx-%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
 int
 ams_launch_stage(struct ams_launch *l)
 {
-	int trees[AM_MAX_BINDS];
+	int trees[AMS_MAX_BINDS];
 	char at[64];
 
 	if (geteuid() != 0)
@@ -234,12 +244,12 @@ ams_launch_stage(struct ams_launch *l)
 		if ((trees[i] = open_tree(l->binds[i].fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)) < 0)
 			return -1;
 	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0 ||
-	    mount("amap-sandbox", AM_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") != 0)
+	    mount("amap-sandbox", AMS_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") != 0)
 		return -1;
 	for (size_t i = 0; i < l->n_binds; i++) {
 		int fd;
 
-		snprintf(at, sizeof at, AM_STAGE "/%zu", i);
+		snprintf(at, sizeof at, AMS_STAGE "/%zu", i);
 		if (l->binds[i].dir) {
 			if (mkdir(at, 0755) != 0)
 				return -1;
@@ -265,10 +275,11 @@ say_and_die(const char *what)
 void
 ams_launch_exec(struct ams_launch *l, int output, int status)
 {
-	char *env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
+	char mark[64], *env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", mark, NULL };
 	sigset_t none;
 	int null, policy, vars;
 
+	ams_launch_mark(l->unit, mark, sizeof mark);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* up first, so that no number is overwritten before it is moved */
@@ -276,8 +287,8 @@ ams_launch_exec(struct ams_launch *l, int output, int status)
 	policy = fcntl(l->policy, F_DUPFD_CLOEXEC, 600);
 	vars = fcntl(l->env, F_DUPFD_CLOEXEC, 600);
 	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (dup2(output, 1) < 0 || dup2(output, 2) < 0 || dup2(null, 0) < 0 || dup2(status, AM_FD_STATUS) < 0 ||
-	    dup2(policy, AM_FD_POLICY) < 0 || dup2(vars, AM_FD_ENV) < 0)
+	if (dup2(output, 1) < 0 || dup2(output, 2) < 0 || dup2(null, 0) < 0 || dup2(status, AMS_FD_STATUS) < 0 ||
+	    dup2(policy, AMS_FD_POLICY) < 0 || dup2(vars, AMS_FD_ENV) < 0)
 		say_and_die("descriptors");
 	if (geteuid() == 0) {
 		if (setgroups(0, NULL) != 0 || setresgid(l->gid, l->gid, l->gid) != 0 || setresuid(l->uid, l->uid, l->uid) != 0)
@@ -288,6 +299,8 @@ ams_launch_exec(struct ams_launch *l, int output, int status)
 	}
 	/* After the change of identity, which would clear it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != l->supervisor)
+		_exit(125);
 	execve(l->argv[0], l->argv, env);
 	say_and_die(l->argv[0]);
 	abort();

@@ -9,7 +9,7 @@
  * Root becomes the policy's uid:gid before bubblewrap, which then works as for
  * an ordinary user, in a user namespace. Because that identity may not be able
  * to walk to a source (a home below /root), root clones each source's mount
- * and lays it out below AM_STAGE in a mount namespace of the supervisor's own.
+ * and lays it out below AMS_STAGE in a mount namespace of the supervisor's own.
  */
 #ifndef AM_SANDBOX_LAUNCH_H
 #define AM_SANDBOX_LAUNCH_H
@@ -17,23 +17,24 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define AM_MAX_BINDS 512
-#define AM_STAGE "/mnt"
-#define AM_INSIDE "/.amap"		/* where amap-confine is bound */
+#define AMS_MAX_BINDS 512
+#define AMS_STAGE "/mnt"
+#define AMS_INSIDE "/.amap"		/* where amap-confine is bound */
 
 /* Descriptors of amap-confine, the same in every launch. */
-enum { AM_FD_STATUS = 3, AM_FD_POLICY, AM_FD_ENV, AM_FD_FREE = 10 };
+enum { AMS_FD_STATUS = 3, AMS_FD_POLICY, AMS_FD_ENV, AMS_FD_FREE = 10 };
 
 struct ams_launch {
-	int unit;			/* its directory */
+	int state, unit;		/* the state directory, and the unit's */
 	uid_t uid;
 	gid_t gid;
 	int tty;
+	pid_t supervisor;
 	const char *restart;		/* never, on-failure, always, unless-stopped */
 	int policy, env;
 	char **argv;			/* of bubblewrap */
 	size_t n_argv;
-	struct { int fd, dir; } binds[AM_MAX_BINDS];
+	struct { int fd, dir; } binds[AMS_MAX_BINDS];
 	size_t n_binds;
 	char why[512];			/* set by whatever below returns -1 */
 };
@@ -74,14 +75,14 @@ int ams_launch_image(struct ams_launch *l, const char *image, const char *hostna
 /* The file system of a service: system paths, and the mounts at their own paths. */
 int ams_launch_service(struct ams_launch *l, const struct ams_mount *mounts, size_t n);
 
-/* The unit's /etc; at creation. */
-int ams_launch_make_etc(int unit, uid_t uid, gid_t gid, const char *hostname);
-
 /* Ends the words: amap-confine, its options, and the command. */
 int ams_launch_command(struct ams_launch *l, const char *chdir, char *const limits[], char *const command[]);
 
 /* A descriptor that holds the environment as NUL-ended strings. */
 int ams_launch_env(char *const env[]);
+
+/* What bubblewrap's environment holds, so that what is left of it can be found: NAME=value. */
+void ams_launch_mark(int unit, char *out, size_t size);
 
 /* In the supervisor, once: the stage, when root. */
 int ams_launch_stage(struct ams_launch *l);

@@ -113,9 +113,9 @@ confine_words(const struct command *x, jv rec)
 
 	if (v == NULL)
 		abort();
-	snprintf(status, sizeof status, "%d", AM_FD_STATUS);
-	snprintf(policy, sizeof policy, "%d", AM_FD_POLICY);
-	snprintf(env, sizeof env, "%d", AM_FD_ENV);
+	snprintf(status, sizeof status, "%d", AMS_FD_STATUS);
+	snprintf(policy, sizeof policy, "%d", AMS_FD_POLICY);
+	snprintf(env, sizeof env, "%d", AMS_FD_ENV);
 	v[n++] = "amap-confine";
 	v[n++] = "--entered";
 	v[n++] = "--status-fd";
@@ -125,7 +125,7 @@ confine_words(const struct command *x, jv rec)
 	v[n++] = "--env-fd";
 	v[n++] = env;
 	v[n++] = "--chdir";
-	v[n++] = x->workdir != NULL ? (char *)(uintptr_t)x->workdir : AM_WORKDIR;
+	v[n++] = x->workdir != NULL ? (char *)(uintptr_t)x->workdir : AMS_WORKDIR;
 	if (x->tty > 0)
 		v[n++] = "--tty";
 	for (int i = 0; i < n_limits; i++) {
@@ -196,7 +196,7 @@ ams_cli_exec(struct ams_cli *cli, int argc, char *argv[])
 	}
 	rec = ams_unit_read(unit, "record.json");
 	text = am_read_regular(unit, "policy.yaml", AM_YAML_MAX, &len);
-	if (!jv_is_valid(rec) || text == NULL || ams_policy_parse(text, len, &policy, why) != AM_POLICY_FINE)
+	if (!jv_is_valid(rec) || text == NULL || ams_policy_parse(text, len, &policy, why) != AMS_POLICY_FINE)
 		return ams_fail("sandbox '%s': its record cannot be read", x.name);
 	rc = ams_launch_identity(&id, policy.user, policy.group);
 	ams_policy_free(&policy);
@@ -335,7 +335,7 @@ ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 	if ((unit = ams_cli_open(cli, argv[i])) < 0)
 		return 1;
 	fd = call_supervisor(unit);
-	if ((past = ams_ring_last(unit, "output", AM_RING_MAX, &len)) != NULL) {
+	if ((past = ams_ring_last(unit, "output", AMS_RING_MAX, &len)) != NULL) {
 		fflush(stdout);
 		(void)am_write_all(1, past, len);
 		free(past);
@@ -367,7 +367,7 @@ ams_cli_stop(struct ams_cli *cli, int argc, char *argv[])
 	ams_unit_run(unit, &run);
 	if (!ams_phase_is(&run, "Ready") && !ams_phase_is(&run, "Starting") && !ams_phase_is(&run, "Provisioning"))
 		return ams_refuse(AMS_FAILED_PRECONDITION, "sandbox must be Ready to stop (current phase: %s)", run.phase);
-	ams_unit_halt(unit, AM_STOP_GRACE + 5);
+	ams_unit_halt(unit, AMS_STOP_GRACE + 5);
 	close(unit);
 	printf("\xe2\x9c\x93 Stopped sandbox %s\n", argv[1]);
 	return am_finish(0);
@@ -387,30 +387,34 @@ may_start(const struct ams_run *run)
 int
 ams_cli_start(struct ams_cli *cli, int argc, char *argv[])
 {
-	struct ams_launch launch;
 	struct ams_run run;
+	struct ams_launch launch;
+	int unit, report, claim;
 	const char *why;
-	int unit, report;
 	jv rec;
 
 	if (argc != 2 || argv[1][0] == '-')
 		return ams_cli_usage("sandbox start: needs one NAME");
 	if ((unit = ams_cli_open(cli, argv[1])) < 0)
 		return 1;
+	if ((claim = ams_unit_claim(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, argv[1]), unit)) < 0)
+		return ams_refuse(AMS_NOT_FOUND, "sandbox not found");
 	ams_unit_run(unit, &run);
 	if (!may_start(&run))
 		return ams_refuse(AMS_FAILED_PRECONDITION, "sandbox must be Stopped to start (current phase: %s)", run.phase);
 	rec = ams_unit_read(unit, "record.json");
-	if (ams_unit_launch(unit, rec, &launch) != 0) {
+	if (ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
 		am_warnx("sandbox %s: %s", argv[1], launch.why);
 		jv_free(rec);
 		return 1;
 	}
 	jv_free(rec);
+	ams_unit_halt(unit, 0);		/* what a killed supervisor may have left */
 	if ((report = ams_supervise(&launch, "Starting")) < 0)
 		return ams_fail("sandbox '%s': %s", argv[1], strerror(errno));
 	if ((why = ams_wait_ready(report, LIFECYCLE_S)) != NULL)
 		return ams_fail("sandbox '%s' did not start: %s", argv[1], why[0] != '\0' ? why : "timed out");
+	close(claim);
 	printf("\xe2\x9c\x93 Started sandbox %s\n", argv[1]);
 	return am_finish(0);
 }
@@ -419,16 +423,21 @@ static int
 delete_one(struct ams_cli *cli, const char *workspace, const char *name)
 {
 	const char *key = ams_sandbox_key(workspace, name);
-	int unit = ams_name_problem(name) == NULL ? ams_unit_open(cli->state, AM_SANDBOXES, key) : -1;
+	int unit = ams_name_problem(name) == NULL ? ams_unit_open(cli->state, AMS_SANDBOXES, key) : -1, claim, rc = 0;
 
 	if (unit < 0) {
 		printf("! Sandbox %s not found\n", name);
 		return 0;
 	}
-	ams_unit_halt(unit, DELETE_GRACE);
+	if ((claim = ams_unit_claim(cli->state, AMS_SANDBOXES, key, unit)) >= 0) {
+		ams_unit_halt(unit, DELETE_GRACE);
+		if (ams_unit_remove(cli->state, AMS_SANDBOXES, key) != 0)
+			rc = ams_fail("sandbox '%s': %s", name, strerror(errno));
+		close(claim);
+	}
 	close(unit);
-	if (ams_unit_remove(cli->state, AM_SANDBOXES, key) != 0 && errno != ENOENT)
-		return ams_fail("sandbox '%s': %s", name, strerror(errno));
+	if (rc != 0)
+		return rc;
 	printf("\xe2\x9c\x93 Deleted sandbox %s\n", name);
 	return 0;
 }
@@ -461,7 +470,7 @@ ams_cli_delete(struct ams_cli *cli, int argc, char *argv[])
 		return ams_cli_usage("sandbox delete: needs NAME... or --all");
 	ams_state_sweep(cli->state);
 	if (strcmp(argv[1], "--all") == 0)
-		ams_unit_each(cli->state, AM_SANDBOXES, delete_each, &d);
+		ams_unit_each(cli->state, AMS_SANDBOXES, delete_each, &d);
 	else
 		for (int i = 1; i < argc; i++)
 			d.rc |= delete_one(cli, cli->workspace, argv[i]);
@@ -518,7 +527,7 @@ static void
 print_log(int unit, const struct view *v)
 {
 	size_t len = 0;
-	char *text = ams_ring_last(unit, "log", 2 * AM_RING_MAX, &len), *line, *next;
+	char *text = ams_ring_last(unit, "log", 2 * AMS_RING_MAX, &len), *line, *next;
 	long skip = 0;
 
 	if (text == NULL)
@@ -557,7 +566,7 @@ follow(int unit, const struct view *v)
 		if (fp == NULL || st.st_ino != ino) {
 			if (fp != NULL)
 				fclose(fp);
-			if ((fd = am_open_regular(unit, "log", 4 * AM_RING_MAX)) < 0 || (fp = fdopen(fd, "r")) == NULL)
+			if ((fd = am_open_regular(unit, "log", 4 * AMS_RING_MAX)) < 0 || (fp = fdopen(fd, "r")) == NULL)
 				break;
 			ino = st.st_ino;
 			if (first)
@@ -624,9 +633,9 @@ ams_cli_logs(struct ams_cli *cli, int argc, char *argv[])
 		return ams_cli_usage("logs: needs one NAME");
 	/* a service has no workspace; a sandbox of the same name goes first */
 	unit = ams_name_problem(argv[optind]) == NULL
-	    ? ams_unit_open(cli->state, AM_SANDBOXES, ams_sandbox_key(cli->workspace, argv[optind])) : -1;
+	    ? ams_unit_open(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, argv[optind])) : -1;
 	if (unit < 0 && strchr(argv[optind], '/') == NULL)
-		unit = ams_unit_open(cli->state, AM_SERVICES, argv[optind]);
+		unit = ams_unit_open(cli->state, AMS_SERVICES, argv[optind]);
 	if (unit < 0)
 		return ams_refuse(AMS_NOT_FOUND, "sandbox not found");
 	print_log(unit, &v);

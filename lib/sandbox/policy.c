@@ -23,7 +23,7 @@ fail(struct refusal *r, enum ams_policy_fault fault, const char *fmt, ...)
 	vsnprintf(one, sizeof one, fmt, ap);
 	va_end(ap);
 	/* What cannot be read comes first; unsafe things are all listed. */
-	if (r->fault == AM_POLICY_FINE || (r->fault == AM_POLICY_UNSAFE && fault == AM_POLICY_UNSAFE)) {
+	if (r->fault == AMS_POLICY_FINE || (r->fault == AMS_POLICY_UNSAFE && fault == AMS_POLICY_UNSAFE)) {
 		r->fault = fault;
 		snprintf(r->why + used, 512 - used, "%s%s", used ? "; " : "", one);
 	}
@@ -36,14 +36,14 @@ only_keys(struct refusal *r, const struct am_yaml *map, const char *where, const
 	if (map == NULL)
 		return 0;
 	if (map->kind != AM_YAML_MAP)
-		return fail(r, AM_POLICY_UNREADABLE, "line %ld: %s: not a map", map->line, where);
+		return fail(r, AMS_POLICY_UNREADABLE, "line %ld: %s: not a map", map->line, where);
 	for (const struct am_yaml *n = map->first; n != NULL; n = n->next) {
 		size_t i = 0;
 
 		while (known[i] != NULL && strcmp(known[i], n->key) != 0)
 			i++;
 		if (known[i] == NULL)
-			return fail(r, AM_POLICY_UNREADABLE, "line %ld: %s: unknown field `%.64s`", n->line, where, n->key);
+			return fail(r, AMS_POLICY_UNREADABLE, "line %ld: %s: unknown field `%.64s`", n->line, where, n->key);
 	}
 	return 0;
 }
@@ -56,7 +56,7 @@ scalar(struct refusal *r, const struct am_yaml *map, const char *key)
 	if (n == NULL)
 		return NULL;
 	if (n->kind != AM_YAML_SCALAR) {
-		fail(r, AM_POLICY_UNREADABLE, "line %ld: %s: not a single value", n->line, key);
+		fail(r, AMS_POLICY_UNREADABLE, "line %ld: %s: not a single value", n->line, key);
 		return NULL;
 	}
 	return n->text;
@@ -65,14 +65,14 @@ scalar(struct refusal *r, const struct am_yaml *map, const char *key)
 static int
 policy_path(struct refusal *r, const char *path, int writable)
 {
-	if (strlen(path) > AM_POLICY_PATH_MAX)
-		return fail(r, AM_POLICY_UNSAFE, "a path is longer than %d bytes", AM_POLICY_PATH_MAX);
+	if (strlen(path) > AMS_POLICY_PATH_MAX)
+		return fail(r, AMS_POLICY_UNSAFE, "a path is longer than %d bytes", AMS_POLICY_PATH_MAX);
 	if (strcmp(path, "/") == 0)
-		return writable ? fail(r, AM_POLICY_UNSAFE, "read_write path '/' is too broad") : 0;
+		return writable ? fail(r, AMS_POLICY_UNSAFE, "read_write path '/' is too broad") : 0;
 	if (path[0] != '/')
-		return fail(r, AM_POLICY_UNSAFE, "path '%.100s' is not absolute", path);
+		return fail(r, AMS_POLICY_UNSAFE, "path '%.100s' is not absolute", path);
 	if (am_path_problem(path) != NULL)
-		return fail(r, AM_POLICY_UNSAFE, "path '%.100s': %s", path, am_path_problem(path));
+		return fail(r, AMS_POLICY_UNSAFE, "path '%.100s': %s", path, am_path_problem(path));
 	return 0;
 }
 
@@ -84,16 +84,16 @@ paths(struct refusal *r, const struct am_yaml *fs, const char *key, const char *
 	if (seq == NULL)
 		return;
 	if (seq->kind != AM_YAML_LIST) {
-		fail(r, AM_POLICY_UNREADABLE, "line %ld: %s: not a list", seq->line, key);
+		fail(r, AMS_POLICY_UNREADABLE, "line %ld: %s: not a list", seq->line, key);
 		return;
 	}
 	for (const struct am_yaml *e = seq->first; e != NULL; e = e->next) {
 		if (e->kind != AM_YAML_SCALAR) {
-			fail(r, AM_POLICY_UNREADABLE, "line %ld: %s: not a path", e->line, key);
+			fail(r, AMS_POLICY_UNREADABLE, "line %ld: %s: not a path", e->line, key);
 			return;
 		}
-		if (*n == AM_POLICY_PATHS) {
-			fail(r, AM_POLICY_UNSAFE, "more than %d paths", AM_POLICY_PATHS);
+		if (*n == AMS_POLICY_PATHS) {
+			fail(r, AMS_POLICY_UNSAFE, "more than %d paths", AMS_POLICY_PATHS);
 			return;
 		}
 		if (policy_path(r, e->text, writable) == 0)
@@ -112,7 +112,7 @@ identity(struct refusal *r, const char *field, const char *value)
 		return;
 	n = value[0] >= '1' && value[0] <= '9' ? strtoull(value, &end, 10) : 0;
 	if (n == 0 || *end != '\0' || n > 4294967294ull)
-		fail(r, AM_POLICY_UNSAFE, "%s must be 'sandbox' or a numeric UID/GID in range [1, 4294967294], got '%.40s'",
+		fail(r, AMS_POLICY_UNSAFE, "%s must be 'sandbox' or a numeric UID/GID in range [1, 4294967294], got '%.40s'",
 		    field, value);
 }
 
@@ -124,12 +124,12 @@ networks(struct refusal *r, struct ams_policy *p)
 	if ((p->networks = am_yaml_get(p->tree, "network_policies")) == NULL)
 		return;
 	if (p->networks->kind != AM_YAML_MAP) {
-		fail(r, AM_POLICY_UNREADABLE, "line %ld: network_policies: not a map", p->networks->line);
+		fail(r, AMS_POLICY_UNREADABLE, "line %ld: network_policies: not a map", p->networks->line);
 		return;
 	}
 	for (const struct am_yaml *n = p->networks->first; n != NULL; n = n->next) {
 		if (strncmp(n->key, "_provider_", 10) == 0)
-			fail(r, AM_POLICY_UNSAFE, "network policy key '%.64s' uses the reserved prefix '_provider_'", n->key);
+			fail(r, AMS_POLICY_UNSAFE, "network policy key '%.64s' uses the reserved prefix '_provider_'", n->key);
 		only_keys(r, n, "network_policies", rule_keys);
 	}
 }
@@ -158,12 +158,12 @@ ams_policy_default(struct ams_policy *p)
 static void
 overlaps(struct refusal *r, const struct ams_policy *p)
 {
-	if (p->n_ro + p->n_rw > AM_POLICY_PATHS)
-		fail(r, AM_POLICY_UNSAFE, "more than %d paths", AM_POLICY_PATHS);
+	if (p->n_ro + p->n_rw > AMS_POLICY_PATHS)
+		fail(r, AMS_POLICY_UNSAFE, "more than %d paths", AMS_POLICY_PATHS);
 	for (size_t i = 0; i < p->n_ro; i++)
 		for (size_t j = 0; j < p->n_rw; j++)
 			if (am_path_under(p->read_only[i], p->read_write[j]))
-				fail(r, AM_POLICY_UNSAFE, "read_only path '%.100s' has no effect at or below read_write path '%.100s'",
+				fail(r, AMS_POLICY_UNSAFE, "read_only path '%.100s' has no effect at or below read_write path '%.100s'",
 				    p->read_only[i], p->read_write[j]);
 }
 
@@ -181,7 +181,7 @@ ams_policy_parse(const char *text, size_t len, struct ams_policy *p, char why[51
 	memset(p, 0, sizeof *p);
 	why[0] = '\0';
 	if ((p->tree = am_yaml_parse(text, len, why)) == NULL)
-		return AM_POLICY_UNREADABLE;
+		return AMS_POLICY_UNREADABLE;
 	if (only_keys(&r, p->tree, "policy", top_keys) == 0) {
 		fs = am_yaml_get(p->tree, "filesystem_policy");
 		only_keys(&r, fs, "filesystem_policy", fs_keys);
@@ -189,17 +189,17 @@ ams_policy_parse(const char *text, size_t len, struct ams_policy *p, char why[51
 		only_keys(&r, am_yaml_get(p->tree, "process"), "process", process_keys);
 
 		if ((s = scalar(&r, p->tree, "version")) == NULL || strcmp(s, "1") != 0)
-			fail(&r, AM_POLICY_UNREADABLE, "version: must be 1");
+			fail(&r, AMS_POLICY_UNREADABLE, "version: must be 1");
 		if ((s = scalar(&r, fs, "include_workdir")) != NULL) {
 			if (strcmp(s, "true") != 0 && strcmp(s, "false") != 0)
-				fail(&r, AM_POLICY_UNREADABLE, "include_workdir: must be true or false");
+				fail(&r, AMS_POLICY_UNREADABLE, "include_workdir: must be true or false");
 			p->include_workdir = strcmp(s, "true") == 0;
 		}
 		paths(&r, fs, "read_only", p->read_only, &p->n_ro, 0);
 		paths(&r, fs, "read_write", p->read_write, &p->n_rw, 1);
 		if ((s = scalar(&r, am_yaml_get(p->tree, "landlock"), "compatibility")) != NULL) {
 			if (strcmp(s, "best_effort") != 0 && strcmp(s, "hard_requirement") != 0)
-				fail(&r, AM_POLICY_UNREADABLE, "landlock.compatibility: must be best_effort or hard_requirement");
+				fail(&r, AMS_POLICY_UNREADABLE, "landlock.compatibility: must be best_effort or hard_requirement");
 			p->hard = strcmp(s, "hard_requirement") == 0;
 		}
 		p->user = scalar(&r, am_yaml_get(p->tree, "process"), "run_as_user");
@@ -209,11 +209,11 @@ ams_policy_parse(const char *text, size_t len, struct ams_policy *p, char why[51
 		networks(&r, p);
 		if (p->n_ro == 0 && p->n_rw == 0)
 			baseline(p);
-		if (p->include_workdir && p->n_rw < AM_POLICY_PATHS)
-			p->read_write[p->n_rw++] = AM_WORKDIR;
+		if (p->include_workdir && p->n_rw < AMS_POLICY_PATHS)
+			p->read_write[p->n_rw++] = AMS_WORKDIR;
 		overlaps(&r, p);
 	}
-	if (r.fault != AM_POLICY_FINE)
+	if (r.fault != AMS_POLICY_FINE)
 		ams_policy_free(p);
 	return r.fault;
 }

@@ -13,14 +13,14 @@
 
 #include "yamlread.h"
 
-#define AM_WORKDIR "/sandbox"
-#define AM_DEFAULT_ID 1000		/* whom root becomes when the policy names nobody */
-#define AM_POLICY_PATHS 256
-#define AM_POLICY_PATH_MAX 4096
+#define AMS_WORKDIR "/sandbox"
+#define AMS_DEFAULT_ID 1000		/* whom root becomes when the policy names nobody */
+#define AMS_POLICY_PATHS 256
+#define AMS_POLICY_PATH_MAX 4096
 
 struct ams_policy {
 	int include_workdir;
-	const char *read_only[AM_POLICY_PATHS], *read_write[AM_POLICY_PATHS];
+	const char *read_only[AMS_POLICY_PATHS], *read_write[AMS_POLICY_PATHS];
 	size_t n_ro, n_rw;
 	int hard;			/* landlock.compatibility: hard_requirement */
 	const char *user, *group;	/* as written; NULL when absent */
@@ -28,7 +28,7 @@ struct ams_policy {
 	struct am_yaml *tree;		/* holds every string above */
 };
 
-enum ams_policy_fault { AM_POLICY_FINE, AM_POLICY_UNREADABLE, AM_POLICY_UNSAFE };
+enum ams_policy_fault { AMS_POLICY_FINE, AMS_POLICY_UNREADABLE, AMS_POLICY_UNSAFE };
 
 /* On a fault why has the reasons in one line, and there is nothing to free. */
 enum ams_policy_fault ams_policy_parse(const char *text, size_t len, struct ams_policy *p, char why[512]);

@@ -12,22 +12,21 @@
 
 #define LINE_MAX_BYTES 4096
 
-static int
+static void
 begin(struct ams_ring *r, int flags)
 {
 	struct stat st;
 
 	r->fd = openat(r->unit, r->name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
 	r->size = r->fd >= 0 && fstat(r->fd, &st) == 0 ? (size_t)st.st_size : 0;
-	return r->fd < 0 ? -1 : 0;
 }
 
-int
+void
 ams_ring_open(struct ams_ring *r, int unit, const char *name)
 {
 	r->unit = unit;
 	r->name = name;
-	return begin(r, 0);
+	r->fd = -1;
 }
 
 void
@@ -35,10 +34,12 @@ ams_ring_add(struct ams_ring *r, const void *bytes, size_t len)
 {
 	char old[64];
 
+	if (r->fd < 0)
+		begin(r, 0);
 	if (r->fd < 0 || am_write_all(r->fd, bytes, len) != 0)
 		return;		/* a full disk loses log lines, not the sandbox */
 	r->size += len;
-	if (r->size < AM_RING_MAX)
+	if (r->size < AMS_RING_MAX)
 		return;
 	snprintf(old, sizeof old, "%s.old", r->name);
 	if (renameat(r->unit, r->name, r->unit, old) == 0) {
@@ -54,8 +55,8 @@ ams_ring_last(int unit, const char *name, size_t max, size_t *len)
 	size_t na = 0, nb = 0;
 
 	snprintf(old, sizeof old, "%s.old", name);
-	a = am_read_regular(unit, old, 4 * AM_RING_MAX, &na);
-	b = am_read_regular(unit, name, 4 * AM_RING_MAX, &nb);
+	a = am_read_regular(unit, old, 4 * AMS_RING_MAX, &na);
+	b = am_read_regular(unit, name, 4 * AMS_RING_MAX, &nb);
 	if (a == NULL && b == NULL)
 		return NULL;
 	if ((a = realloc(a, na + nb + 1)) == NULL)

@@ -1,7 +1,7 @@
 /*
  * record - the two growing files of a unit, each kept to about its last MiB.
  *
- * NAME takes what is added; at AM_RING_MAX bytes it becomes NAME.old and a new
+ * NAME takes what is added; at AMS_RING_MAX bytes it becomes NAME.old and a new
  * one begins. An agent that writes without end fills no disk.
  */
 #ifndef AM_SANDBOX_RECORD_H
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define AM_RING_MAX (1u << 20)
+#define AMS_RING_MAX (1u << 20)
 
 struct ams_ring {
 	int unit, fd;
@@ -17,7 +17,7 @@ struct ams_ring {
 	size_t size;
 };
 
-int ams_ring_open(struct ams_ring *r, int unit, const char *name);
+void ams_ring_open(struct ams_ring *r, int unit, const char *name);
 void ams_ring_add(struct ams_ring *r, const void *bytes, size_t len);
 
 /* From malloc: the last max bytes of both files; NULL when there are none. */

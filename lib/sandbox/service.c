@@ -194,30 +194,31 @@ record(const char *name, jv mounts, const char *restart, char *command[])
 }
 
 static int
-launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy, size_t policy_len, uid_t uid, gid_t gid)
+launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy, size_t policy_len)
 {
-	struct ams_run run = { .phase = "Provisioning", .exit_code = -1 };
 	struct ams_launch launch;
 	const char *why;
-	char temp[32];
-	int unit, report;
+	char temp[32], *text;
+	int unit, report, failed;
+	size_t len;
 
 	ams_state_sweep(cli->state);
 	if ((unit = ams_unit_new(cli->state, temp)) < 0) {
 		am_warn("%s: a new service", ams_state_path());
 		return 1;
 	}
-	ams_proc_look(getpid(), &run.supervisor, NULL);
-	if (am_publish(unit, "policy.yaml", policy, policy_len, 0600) != 0 || ams_unit_write(unit, "record.json", jv_copy(rec), 1) != 0 ||
-	    ams_unit_set_run(unit, &run) != 0 || ams_launch_make_etc(unit, uid, gid, "localhost") != 0) {
+	text = am_json_text(rec, AM_COMPACT, &len);
+	failed = ams_unit_put(unit, "policy.yaml", policy, policy_len) != 0 || ams_unit_put(unit, "record.json", text, len) != 0;
+	free(text);
+	if (failed) {
 		am_warn("%s: a new service", ams_state_path());
 		goto discard;
 	}
-	if (ams_unit_launch(unit, rec, &launch) != 0) {
+	if (ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
 		am_warnx("service %s: %s", name, launch.why);
 		goto discard;
 	}
-	if (ams_unit_publish(cli->state, temp, AM_SERVICES, name) != 0) {
+	if (ams_unit_publish(cli->state, temp, AMS_SERVICES, name) != 0) {
 		if (errno == EEXIST || errno == ENOTEMPTY)
 			am_warnx("service %s: runs already: stop it first with %s service stop %s", name, am_prog, name);
 		else
@@ -229,8 +230,8 @@ launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy
 	if (why == NULL)
 		return 0;
 	am_warnx("service %s: %s", name, why[0] != '\0' ? why : "did not start in time");
-	ams_unit_halt(unit, AM_STOP_GRACE);
-	ams_unit_remove(cli->state, AM_SERVICES, name);
+	ams_unit_halt(unit, AMS_STOP_GRACE);
+	ams_unit_remove(cli->state, AMS_SERVICES, name);
 	return 1;
 discard:
 	ams_unit_discard(cli->state, temp);
@@ -241,7 +242,7 @@ discard:
 static int
 clear_ended(struct ams_cli *cli, const char *name)
 {
-	int unit = ams_unit_open(cli->state, AM_SERVICES, name);
+	int unit = ams_unit_open(cli->state, AMS_SERVICES, name);
 	struct ams_run run;
 
 	if (unit < 0)
@@ -252,7 +253,7 @@ clear_ended(struct ams_cli *cli, const char *name)
 		am_warnx("service %s: runs already: stop it first with %s service stop %s", name, am_prog, name);
 		return 1;
 	}
-	return ams_unit_remove(cli->state, AM_SERVICES, name) != 0 && errno != ENOENT;
+	return ams_unit_remove(cli->state, AMS_SERVICES, name) != 0 && errno != ENOENT;
 }
 
 static int
@@ -304,7 +305,7 @@ start(struct ams_cli *cli, int argc, char *argv[])
 	}
 	policy = policy_text(mounts, uid, gid, &len);
 	rec = record(name, mounts, restart, argv + optind);
-	rc = launch_service(cli, name, rec, policy, len, uid, gid);
+	rc = launch_service(cli, name, rec, policy, len);
 	free(policy);
 	jv_free(rec);
 	if (rc != 0)
@@ -321,13 +322,13 @@ stop(struct ams_cli *cli, int argc, char *argv[], int delete)
 
 	if (argc != 2 || !valid_name(argv[1]))
 		return ams_cli_usage("service %s: needs one NAME", argv[0]);
-	if ((unit = ams_unit_open(cli->state, AM_SERVICES, argv[1])) < 0) {
+	if ((unit = ams_unit_open(cli->state, AMS_SERVICES, argv[1])) < 0) {
 		am_warnx("service %s: not found", argv[1]);
 		return 1;
 	}
-	ams_unit_halt(unit, AM_STOP_GRACE + 5);
+	ams_unit_halt(unit, AMS_STOP_GRACE + 5);
 	close(unit);
-	if (delete && ams_unit_remove(cli->state, AM_SERVICES, argv[1]) != 0) {
+	if (delete && ams_unit_remove(cli->state, AMS_SERVICES, argv[1]) != 0) {
 		am_warn("service %s", argv[1]);
 		return 1;
 	}
@@ -356,7 +357,7 @@ ams_cli_service(struct ams_cli *cli, int argc, char *argv[])
 	if (argc > 1 && strcmp(argv[1], "delete") == 0)
 		return stop(cli, argc - 1, argv + 1, 1);
 	if (argc == 2 && strcmp(argv[1], "list") == 0) {
-		if (ams_unit_each(cli->state, AM_SERVICES, list_one, NULL) < 0)
+		if (ams_unit_each(cli->state, AMS_SERVICES, list_one, NULL) < 0)
 			return ams_fail("%s: %s", ams_state_path(), strerror(errno));
 		return am_finish(0);
 	}

@@ -59,7 +59,7 @@ unit_policy(int unit, struct ams_policy *p)
 
 	if ((text = am_read_regular(unit, "policy.yaml", AM_YAML_MAX, &len)) == NULL)
 		return -1;
-	rc = ams_policy_parse(text, len, p, why) == AM_POLICY_FINE ? 0 : -1;
+	rc = ams_policy_parse(text, len, p, why) == AMS_POLICY_FINE ? 0 : -1;
 	free(text);
 	return rc;
 }
@@ -286,7 +286,7 @@ ams_cli_list(struct ams_cli *cli, int argc, char *argv[])
 	}
 	if (optind != argc)
 		return ams_cli_usage("sandbox list: takes no name: %s", am_quotes(argv[optind]));
-	if (ams_unit_each(cli->state, AM_SANDBOXES, list_one, &l) < 0)
+	if (ams_unit_each(cli->state, AMS_SANDBOXES, list_one, &l) < 0)
 		return ams_fail("%s: %s", ams_state_path(), strerror(errno));
 	if (l.form == 'j')
 		return print_document(l.array);
@@ -397,7 +397,7 @@ ps_one(int unit, const char *key, void *arg)
 static int
 each_unit(struct ams_cli *cli, int (*each)(int, const char *, void *), void *arg)
 {
-	if (ams_unit_each(cli->state, AM_SANDBOXES, each, arg) < 0 || ams_unit_each(cli->state, AM_SERVICES, each, arg) < 0)
+	if (ams_unit_each(cli->state, AMS_SANDBOXES, each, arg) < 0 || ams_unit_each(cli->state, AMS_SERVICES, each, arg) < 0)
 		return ams_fail("%s: %s", ams_state_path(), strerror(errno));
 	return 0;
 }

@@ -55,7 +55,7 @@ make_path(const char *path)
 int
 ams_state_open(void)
 {
-	static const char *const parts[] = { AM_SANDBOXES, AM_SERVICES, "providers", "profiles", "trash" };
+	static const char *const parts[] = { AMS_SANDBOXES, AMS_SERVICES, "etc", "providers", "profiles", "trash" };
 	const char *path = ams_state_path();
 	struct stat st;
 	int fd;
@@ -307,6 +307,17 @@ ams_unit_write(int unit, const char *name, jv v, int durable)
 	return rc;
 }
 
+int
+ams_unit_put(int unit, const char *name, const void *bytes, size_t len)
+{
+	int fd = openat(unit, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
+
+	if (fd < 0)
+		return -1;
+	rc = am_write_all(fd, bytes, len);
+	return close(fd) != 0 ? -1 : rc;
+}
+
 static int
 compare(const void *a, const void *b)
 {
@@ -378,6 +389,72 @@ ams_unit_each(int state, const char *kind, int (*each)(int, const char *, void *
 	return rc;
 }
 
+/* ---- locks ---- */
+
+int
+ams_unit_claim(int state, const char *kind, const char *key, int unit)
+{
+	/* a description of its own, so that a supervisor forked later does not hold it */
+	int fd = openat(unit, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), named;
+	struct stat a, b;
+
+	if (fd < 0)
+		return -1;
+	while (flock(fd, LOCK_EX) != 0)
+		if (errno != EINTR) {
+			close(fd);
+			return -1;
+		}
+	if (key == NULL)
+		return fd;
+	named = ams_unit_open(state, kind, key);
+	if (named >= 0 && fstat(named, &a) == 0 && fstat(fd, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino) {
+		close(named);
+		return fd;
+	}
+	if (named >= 0)
+		close(named);
+	close(fd);
+	errno = ENOENT;
+	return -1;
+}
+
+static int
+is_claimed(int unit)
+{
+	int fd = openat(unit, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return 0;
+	rc = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return rc;
+}
+
+int
+ams_unit_lock(int unit)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = openat(unit, "record.json", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 && fcntl(fd, F_SETLK, &whole) == 0 ? fd : -1;
+}
+
+/* The process that holds the lock; none when there is none. */
+static void
+lock_holder(int unit, struct ams_proc *p)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int fd = openat(unit, "record.json", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	memset(p, 0, sizeof *p);
+	if (fd < 0)
+		return;
+	if (fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK && ams_proc_look(whole.l_pid, p, NULL) != 0)
+		memset(p, 0, sizeof *p);
+	close(fd);
+}
+
 /* ---- what runs ---- */
 
 static double
@@ -429,15 +506,15 @@ ams_unit_run(int unit, struct ams_run *run)
 	memset(run, 0, sizeof *run);
 	run->exit_code = -1;
 	run->phase = "Unknown";
+	lock_holder(unit, &run->supervisor);
 	if (!jv_is_valid(v)) {
-		/* created, and its supervisor died before it said a word */
-		run->phase = "Error";
-		snprintf(run->reason, sizeof run->reason, "ContainerCreateFailed");
-		snprintf(run->message, sizeof run->message, "no supervisor ever ran");
+		/* nothing has run yet: its maker is at work, or died over it */
 		jv_free(v);
+		run->orphaned = run->supervisor.pid == 0;
+		run->phase = !run->orphaned || is_claimed(unit) ? "Provisioning" : "Error";
+		snprintf(run->reason, sizeof run->reason, "%s", ams_phase_is(run, "Error") ? "ContainerCreateFailed" : "Starting");
 		return;
 	}
-	process(v, "supervisor", &run->supervisor);
 	process(v, "init", &run->init);
 	process(v, "main", &run->main);
 	if ((s = am_str(v, "phase")) != NULL)
@@ -453,15 +530,15 @@ ams_unit_run(int unit, struct ams_run *run)
 	run->next_restart_ms = (long long)number(v, "next_restart_ms", 0);
 	ams_boot_id(boot);
 	s = am_str(v, "boot_id");
-	if (s == NULL || strcmp(s, boot) != 0 || !ams_proc_alive(&run->supervisor)) {
+	if (s == NULL || strcmp(s, boot) != 0 || run->supervisor.pid == 0) {
 		int same_boot = s != NULL && strcmp(s, boot) == 0;
 
-		memset(&run->supervisor, 0, sizeof run->supervisor);
 		memset(&run->init, 0, sizeof run->init);
 		memset(&run->main, 0, sizeof run->main);
 		run->next_restart_ms = 0;
 		if (!ams_phase_is(run, "Stopped") && !ams_phase_is(run, "Completed") && !ams_phase_is(run, "Error")) {
 			run->phase = "Error";
+			run->orphaned = same_boot;
 			snprintf(run->reason, sizeof run->reason, "%s", same_boot ? "ContainerStopped" : "ContainerRuntimeRestart");
 			snprintf(run->message, sizeof run->message, "%s",
 			    same_boot ? "its supervisor is gone" : "the host was restarted");
@@ -478,7 +555,6 @@ ams_unit_set_run(int unit, const struct ams_run *run)
 
 	ams_boot_id(boot);
 	v = am_set_str(v, "boot_id", boot);
-	v = am_set(v, "supervisor", process_json(&run->supervisor));
 	v = am_set(v, "init", process_json(&run->init));
 	v = am_set(v, "main", process_json(&run->main));
 	v = am_set_str(v, "phase", run->phase);

@@ -4,21 +4,23 @@
  *	gateway.toml			the settings of the embedded gateway
  *	sandboxes/WORKSPACE--NAME/	one directory a sandbox
  *	services/NAME/			one directory a service
+ *	etc/UID-GID/			what is bound at /etc, one for each identity
  *	providers/ profiles/		records
  *	trash/				what is being removed
  *
  * and in the directory of a sandbox or a service
  *
- *	record.json	what was asked for; never changes
+ *	record.json	what was asked for; never changes; its lock is held by the
+ *			supervisor as long as that lives
  *	policy.yaml	the policy in force, byte for byte as given
  *	run.json	what runs now; written by the supervisor
- *	lock		held by the supervisor as long as it lives
  *	ctl		its socket
- *	home/ etc/	bound at /sandbox and /etc
+ *	home/		bound at /sandbox
  *	log output	events; the bytes that the main process wrote
  *
- * A directory appears whole, by one rename, and is taken away by one. What
- * run.json says is believed only if the processes it names still live.
+ * A directory appears whole, by one rename, and is taken away by one. The
+ * kernel tells who the supervisor is, by the lock; what run.json says of other
+ * processes is believed only while it and they live.
  */
 #ifndef AM_SANDBOX_STATE_H
 #define AM_SANDBOX_STATE_H
@@ -26,8 +28,8 @@
 #include "../json.h"
 #include "proc.h"
 
-#define AM_SANDBOXES "sandboxes"
-#define AM_SERVICES "services"
+#define AMS_SANDBOXES "sandboxes"
+#define AMS_SERVICES "services"
 
 /*
  * The state directory, made when absent: $AMAP_SANDBOX_DIR, else
@@ -59,7 +61,7 @@ void ams_state_sweep(int state);
 
 /* Owns. A JSON file of a unit; invalid when absent or not an object. */
 jv ams_unit_read(int unit, const char *name);
-/* Consumes v. With durable also after a power cut; else only seen whole. */
+/* Consumes v. Seen whole or not at all; with durable also after a power cut. */
 int ams_unit_write(int unit, const char *name, jv v, int durable);
 
 /* Calls each with every unit's key, in order. Stops when it returns non-zero. */
@@ -67,6 +69,22 @@ int ams_unit_each(int state, const char *kind, int (*each)(int unit, const char 
 
 /* Appends every JSON object below KIND/ to the array, in the order of their names. */
 void ams_state_files(int state, const char *kind, jv *list);
+
+/*
+ * One at a time may create, start or delete a unit: held from here until the
+ * result is closed. With a key, -1 with ENOENT when the unit has lost its name.
+ */
+int ams_unit_claim(int state, const char *kind, const char *key, int unit);
+
+/*
+ * In the supervisor: takes the lock that says that it lives; -1 when another
+ * has it. The result is never closed, nor the file opened again: any close of
+ * it in this process would drop the lock.
+ */
+int ams_unit_lock(int unit);
+
+/* A new file in a unit that nobody sees yet; neither durable nor atomic. */
+int ams_unit_put(int unit, const char *name, const void *bytes, size_t len);
 
 /* What runs, as run.json says and the processes confirm. */
 struct ams_run {
@@ -76,6 +94,7 @@ struct ams_run {
 	int exit_code;			/* of the last main process; -1 while there is none */
 	int restarts;
 	long long started_ms, next_restart_ms;
+	int orphaned;			/* its supervisor is gone and had not finished */
 	char instance[37];
 };
 void ams_unit_run(int unit, struct ams_run *run);

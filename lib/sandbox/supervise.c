@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -28,6 +27,7 @@
 #define BACKOFF_FIRST_MS 1000
 #define BACKOFF_MAX_MS 180000
 #define BACKOFF_RESET_MS 10000
+#define SLOW_START_MS 500
 
 struct super {
 	struct ams_launch *launch;
@@ -36,11 +36,13 @@ struct super {
 	int report;		/* to whoever created or started; -1 once told */
 	int signals, listener, clients[CLIENTS];
 	int status;		/* of amap-confine, until the main process runs */
+	int announced;		/* amap-confine has begun */
 	int out;		/* what the main process writes: a pipe */
 	int terminal;		/* its pseudo-terminal, or -1 */
 	int main_fd, init_fd;	/* pidfds of the main process and of its namespace's first */
 	pid_t child;		/* bubblewrap; 0 while none runs */
 	int stopping;
+	const char *first_phase;
 	long long backoff_ms, deadline_ms;
 	char line[1024];	/* the unfinished last line of output */
 	size_t line_len;
@@ -103,6 +105,7 @@ start(struct super *s)
 		return -1;
 	am_random_uuid(s->run.instance);
 	s->run.message[0] = '\0';
+	s->announced = 0;
 	if ((s->child = fork()) < 0)
 		return -1;
 	if (s->child == 0)
@@ -112,6 +115,7 @@ start(struct super *s)
 	s->out = pipes[0];
 	s->status = pair[0];
 	fcntl(s->out, F_SETFL, O_NONBLOCK);
+	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + SLOW_START_MS;
 	return 0;
 }
 
@@ -121,12 +125,14 @@ running(struct super *s)
 	char text[64];
 
 	drop(&s->status);
+	if (!s->stopping)
+		s->deadline_ms = 0;
 	s->run.started_ms = now_ms(CLOCK_REALTIME);
 	s->run.next_restart_ms = 0;
 	set_phase(s, "Ready", "MainProcessRunning", "");
+	tell(s, "R");
 	snprintf(text, sizeof text, "main process started pid=%d", (int)s->run.main.pid);
 	event(s, "INFO", text);
-	tell(s, "R");
 }
 
 /* The first packet says who the main process is, by credentials that the kernel vouches for. */
@@ -152,7 +158,8 @@ status_packet(struct super *s, int flags)
 		}
 	}
 	if (n <= 0) {
-		if (s->main_fd >= 0 && s->run.message[0] == '\0')
+		/* the end without a reason: the command has taken its place */
+		if (s->announced && s->run.message[0] == '\0')
 			running(s);
 		drop(&s->status);
 		return;
@@ -162,6 +169,8 @@ status_packet(struct super *s, int flags)
 		snprintf(s->run.message, sizeof s->run.message, "%s", text);
 		return;
 	}
+	s->announced = 1;
+	/* gone already, when it was short */
 	if (ams_proc_look(who.pid, &s->run.main, &parent) == 0 && ams_proc_look(parent, &s->run.init, NULL) == 0) {
 		s->main_fd = ams_proc_open(&s->run.main);
 		s->init_fd = ams_proc_open(&s->run.init);
@@ -265,7 +274,6 @@ finish(struct super *s, const char *phase, const char *reason, const char *messa
 {
 	memset(&s->run.init, 0, sizeof s->run.init);
 	memset(&s->run.main, 0, sizeof s->run.main);
-	memset(&s->run.supervisor, 0, sizeof s->run.supervisor);
 	s->run.next_restart_ms = 0;
 	set_phase(s, phase, reason, message);
 	event(s, "INFO", phase);
@@ -307,7 +315,7 @@ reap_rest(struct super *s)
 	int fd;
 
 	if (s->init_fd >= 0)
-		poll(&init, 1, AM_STOP_GRACE * 1000);
+		poll(&init, 1, AMS_STOP_GRACE * 1000);
 	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
 	while ((fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
 		n = read(fd, list, sizeof list - 1);
@@ -380,7 +388,7 @@ stop(struct super *s)
 		return;
 	s->stopping = 1;
 	set_phase(s, "Stopping", "", "");
-	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + AM_STOP_GRACE * 1000;
+	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + AMS_STOP_GRACE * 1000;
 	if (s->main_fd >= 0)
 		syscall(SYS_pidfd_send_signal, s->main_fd, SIGTERM, NULL, 0);
 	else
@@ -409,6 +417,10 @@ handle_deadline(struct super *s)
 	s->deadline_ms = 0;
 	if (s->stopping) {
 		kill(s->child, SIGKILL);
+		return;
+	}
+	if (s->child != 0) {		/* still starting: whoever waits may give up, so say it ourselves */
+		set_phase(s, s->first_phase, "Starting", "");
 		return;
 	}
 	s->run.restarts++;
@@ -460,6 +472,19 @@ listen_here(void)
 	return fd;
 }
 
+/* The maker waits for our word, which comes after this, so what it is told of is on the disk. */
+static void
+make_durable(const struct ams_launch *l, int record)
+{
+	int parent = openat(l->unit, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	fsync(record);
+	fsync(l->policy);
+	fsync(l->unit);
+	fsync(parent);
+	close(parent);
+}
+
 /* What the caller's shell had open is not held by something that outlives it. */
 static void
 close_others(const struct ams_launch *l, int report)
@@ -483,10 +508,10 @@ close_others(const struct ams_launch *l, int report)
 static _Noreturn void
 supervisor(struct ams_launch *l, int report, const char *first_phase)
 {
-	struct super s = { .launch = l, .report = report, .status = -1, .out = -1, .terminal = -1, .main_fd = -1,
+	struct super s = { .launch = l, .report = report, .first_phase = first_phase, .status = -1, .out = -1, .terminal = -1, .main_fd = -1,
 	    .init_fd = -1,
 	    .backoff_ms = BACKOFF_FIRST_MS };
-	int lock, null;
+	int record, null;
 	sigset_t set;
 
 	for (size_t i = 0; i < CLIENTS; i++)
@@ -503,16 +528,12 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	ams_ring_open(&s.log, l->unit, "log");
 	ams_ring_open(&s.output, l->unit, "output");
-	ams_proc_look(getpid(), &s.run.supervisor, NULL);
 	s.run.exit_code = -1;
-	lock = openat(l->unit, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
+	l->supervisor = getpid();
+	if ((record = ams_unit_lock(l->unit)) < 0) {
 		tell(&s, "another supervisor runs");
 		_exit(1);
 	}
-	if (fchdir(l->unit) != 0 || (s.listener = listen_here()) < 0)
-		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
-	set_phase(&s, first_phase, "Starting", "");
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
@@ -520,13 +541,17 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
 	if (start(&s) != 0)
 		finish(&s, "Error", "ContainerStartFailed", strerror(errno));
+	/* while bubblewrap works */
+	if (fchdir(l->unit) != 0 || (s.listener = listen_here()) < 0)
+		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
+	make_durable(l, record);
 	loop(&s);
 }
 
 int
 ams_supervise(struct ams_launch *l, const char *first_phase)
 {
-	int report[2], status;
+	int report[2];
 	pid_t pid;
 
 	if (pipe2(report, O_CLOEXEC) != 0)
@@ -535,15 +560,10 @@ ams_supervise(struct ams_launch *l, const char *first_phase)
 	if ((pid = fork()) < 0)
 		return -1;
 	if (pid == 0) {
-		/* twice, so that nobody has to wait for the supervisor but init */
 		setsid();
-		if ((pid = fork()) != 0)
-			_exit(pid < 0);
 		close(report[0]);
 		supervisor(l, report[1], first_phase);
 	}
 	close(report[1]);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
 	return report[0];
 }

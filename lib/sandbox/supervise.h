@@ -10,7 +10,7 @@
 
 #include "launch.h"
 
-#define AM_STOP_GRACE 10	/* seconds between asking a main process to end and making it */
+#define AMS_STOP_GRACE 10	/* seconds between asking a main process to end and making it */
 
 /*
  * Starts a supervisor, detached from terminal and session. The result is a

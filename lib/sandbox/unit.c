@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +17,8 @@
 #include "policy.h"
 #include "say.h"
 #include "supervise.h"
+
+#define KILL_WAIT_MS 10000
 
 int
 ams_cli_usage(const char *fmt, ...)
@@ -57,7 +60,7 @@ ams_cli_open(struct ams_cli *cli, const char *name)
 	int unit = -1;
 
 	if (ams_name_problem(name) == NULL && ams_name_problem(cli->workspace) == NULL)
-		unit = ams_unit_open(cli->state, AM_SANDBOXES, ams_sandbox_key(cli->workspace, name));
+		unit = ams_unit_open(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, name));
 	if (unit < 0)
 		ams_refuse(AMS_NOT_FOUND, "sandbox not found");
 	return unit;
@@ -155,7 +158,7 @@ place_mounts(jv record, struct ams_launch *l)
 }
 
 int
-ams_unit_launch(int unit, jv record, struct ams_launch *l)
+ams_unit_launch(int state, int unit, jv record, struct ams_launch *l)
 {
 	char *text, **env, **command, **limits, why[512];
 	const char *restart = am_str(record, "restart_policy"), *kind = am_str(record, "kind");
@@ -165,6 +168,7 @@ ams_unit_launch(int unit, jv record, struct ams_launch *l)
 	int rc;
 
 	memset(l, 0, sizeof *l);
+	l->state = state;
 	l->unit = unit;
 	l->tty = jv_is_valid(v);
 	jv_free(v);
@@ -176,7 +180,7 @@ ams_unit_launch(int unit, jv record, struct ams_launch *l)
 		snprintf(l->why, sizeof l->why, "policy.yaml: %s", strerror(errno));
 		return -1;
 	}
-	rc = ams_policy_parse(text, len, &policy, why) != AM_POLICY_FINE ? -1 : 0;
+	rc = ams_policy_parse(text, len, &policy, why) != AMS_POLICY_FINE ? -1 : 0;
 	free(text);
 	if (rc != 0) {
 		snprintf(l->why, sizeof l->why, "policy.yaml: %.480s", why);
@@ -195,7 +199,7 @@ ams_unit_launch(int unit, jv record, struct ams_launch *l)
 		snprintf(l->why, sizeof l->why, "environment: %s", strerror(errno));
 		rc = -1;
 	} else {
-		rc = ams_launch_command(l, kind != NULL && strcmp(kind, "service") == 0 ? NULL : AM_WORKDIR, limits, command);
+		rc = ams_launch_command(l, kind != NULL && strcmp(kind, "service") == 0 ? NULL : AMS_WORKDIR, limits, command);
 	}
 	free_words(env);
 	free_words(command);
@@ -224,25 +228,74 @@ ams_wait_ready(int report, int timeout_s)
 	return strcmp(word, "R") == 0 ? NULL : word;
 }
 
-int
+/* Kills and waits, if it still is that process. */
+static void
+kill_exactly(const struct ams_proc *who)
+{
+	struct pollfd p = { ams_proc_open(who), POLLIN, 0 };
+
+	if (p.fd < 0)
+		return;
+	syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0);
+	poll(&p, 1, KILL_WAIT_MS);
+	close(p.fd);
+}
+
+/*
+ * A supervisor killed in the instant in which bubblewrap makes the namespaces
+ * can leave a child of that which waits for ever. It still has bubblewrap's
+ * environment, which names the unit.
+ */
+static int
+kill_marked(int unit)
+{
+	DIR *d = opendir("/proc");
+	char mark[64], path[300], text[4096];
+	struct dirent *e;
+	int fd, found = 0;
+	ssize_t n;
+
+	ams_launch_mark(unit, mark, sizeof mark);
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		struct ams_proc who;
+
+		snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
+		if (e->d_name[0] < '1' || e->d_name[0] > '9' || ams_proc_look((pid_t)atol(e->d_name), &who, NULL) != 0 ||
+		    (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+			continue;
+		n = read(fd, text, sizeof text);
+		close(fd);
+		if (n > 0 && memmem(text, (size_t)n, mark, strlen(mark) + 1) != NULL) {
+			kill_exactly(&who);
+			found = 1;
+		}
+	}
+	if (d != NULL)
+		closedir(d);
+	return found;
+}
+
+void
 ams_unit_halt(int unit, int grace_s)
 {
 	struct ams_run run;
 	struct pollfd p = { -1, POLLIN, 0 };
 
 	ams_unit_run(unit, &run);
-	if ((p.fd = ams_proc_open(&run.supervisor)) < 0)
-		return 0;
-	syscall(SYS_pidfd_send_signal, p.fd, SIGTERM, NULL, 0);
-	if (poll(&p, 1, grace_s * 1000) == 0) {
-		/* everything below it dies with it */
-		syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0);
-		poll(&p, 1, -1);
-	}
-	close(p.fd);
-	if (run.init.pid > 0 && (p.fd = ams_proc_open(&run.init)) >= 0) {
-		poll(&p, 1, 10000);
+	if ((p.fd = ams_proc_open(&run.supervisor)) >= 0) {
+		syscall(SYS_pidfd_send_signal, p.fd, SIGTERM, NULL, 0);
+		if (poll(&p, 1, grace_s * 1000) > 0) {
+			close(p.fd);
+			return;
+		}
 		close(p.fd);
+		/* everything below it dies with it */
+		kill_exactly(&run.supervisor);
+	} else if (!run.orphaned) {
+		return;
 	}
-	return 0;
+	kill_exactly(&run.init);
+	/* again, because what is killed may have had a child while the list was read */
+	while (kill_marked(unit))
+		;
 }

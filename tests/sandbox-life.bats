@@ -1,0 +1,224 @@
+load common
+load sandbox
+
+# runs NAME KEY: the number of the sandbox's supervisor, bubblewrap, init or main process.
+runs() {
+	file=$AMAP_SANDBOX_DIR/sandboxes/default--$1/run.json
+	init=$(jq .init.pid "$file")
+	outer=$(awk '{ print $4 }' /proc/"$init"/stat)
+	case $2 in
+	main | init) jq ".$2.pid" "$file" ;;
+	outer) echo "$outer" ;;
+	supervisor) awk '{ print $4 }' /proc/"$outer"/stat ;;
+	esac
+}
+
+gone() { timeout 20 sh -c 'for p; do while [ -e /proc/$p ] && ! grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null; do sleep 0.05; done; done' sh "$@"; }
+
+phase() { amap-sandbox sandbox get "$1" -o json | jq -r '.phase, .conditions[0].reason'; }
+until_phase() { timeout 20 sh -c 'until amap-sandbox sandbox get "$1" -o json | grep -q "\"phase\": \"$2\""; do sleep 0.05; done' sh "$1" "$2"; }
+
+@test "kill -9 of any of its processes takes all with it, and delete leaves nothing" {
+	for victim in supervisor outer init main; do
+		box one
+		amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sleep 600 </dev/null >/dev/null 2>&1 3>&- &
+		entered=$!
+		timeout 10 sh -c 'until [ "$(amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- ps ax </dev/null | grep -c "sleep 600")" -ge 3 ]; do sleep 0.1; done'
+		all="$(runs one supervisor) $(runs one outer) $(runs one init) $(runs one main)"
+		kill -9 "$(runs one $victim)"
+		gone $all $entered
+		wait $entered || :
+		run -0 phase one
+		if [ $victim = supervisor ]; then
+			assert_output "Error
+ContainerStopped"
+		else
+			assert_output "Error
+MainProcessExited"
+		fi
+		run -0 amap-sandbox ps -q
+		assert_output ""
+		run -0 amap-sandbox sandbox delete one
+		run -0 find state -mindepth 2 -not -path 'state/etc/*'
+		assert_output ""
+	done
+	[ -z "$(grep -ls "$BATS_TEST_TMPDIR" /proc/[0-9]*/mountinfo)" ]
+}
+
+@test "what a killed supervisor left can be started again, what failed by itself cannot" {
+	box one
+	kill -9 "$(runs one supervisor)"
+	until_phase one Error
+	run -0 amap-sandbox sandbox start one
+	run -0 phase one
+	assert_output "Ready
+MainProcessRunning"
+	kill -9 "$(runs one main)"
+	until_phase one Error
+	refused "sandbox must be Stopped to start (current phase: Error)" amap-sandbox sandbox start one
+}
+
+@test "state of another boot, and of numbers used again, is not believed" {
+	box one
+	dir=$AMAP_SANDBOX_DIR/sandboxes/default--one
+	cp $dir/run.json was
+	kill -9 "$(runs one supervisor)"
+	until_phase one Error
+	jq -c '.boot_id = "00000000-0000-0000-0000-000000000000"' was >$dir/run.json
+	run -0 phase one
+	assert_output "Error
+ContainerRuntimeRestart"
+	# the very process of this shell, with another start time: never signalled, never entered
+	jq -c --argjson pid $$ '.init.pid = $pid | .main.pid = $pid' was >$dir/run.json
+	run -0 phase one
+	assert_output "Error
+ContainerStopped"
+	run -0 amap-sandbox ps -q
+	assert_output ""
+	run -0 amap-sandbox sandbox start one
+	kill -0 $$
+	run -0 amap-sandbox sandbox delete one
+	kill -0 $$
+}
+
+@test "a torn or foreign run.json is an Error, not a crash" {
+	box one
+	dir=$AMAP_SANDBOX_DIR/sandboxes/default--one
+	cp $dir/run.json was
+	size=$(stat -c %s was)
+	for n in 0 1 50 $((size / 2)) $((size - 1)); do
+		head -c "$n" was >$dir/run.json
+		run -0 amap-sandbox sandbox get one -o json
+		run -0 amap-sandbox sandbox list --names
+		assert_output "one"
+		run -1 inside one true
+	done
+	rm $dir/run.json
+	ln -s was $dir/run.json
+	run -0 amap-sandbox sandbox get one -o json
+	run -0 amap-sandbox sandbox delete one
+	run -0 amap-sandbox sandbox list --names
+	assert_output ""
+}
+
+@test "a main process that ends shows as such, with its status" {
+	amap-sandbox sandbox create --name good --detach --no-tty -- true
+	amap-sandbox sandbox create --name bad --detach --no-tty -- sh -c 'exit 3'
+	until_phase good Completed
+	until_phase bad Error
+	run -0 jq -r '.exit_code, .conditions[0].reason' <<<"$(amap-sandbox sandbox get good -o json)"
+	assert_output "0
+MainProcessCompleted"
+	run -0 jq -r '.exit_code, .conditions[0].reason' <<<"$(amap-sandbox sandbox get bad -o json)"
+	assert_output "3
+MainProcessExited"
+	run -0 amap-sandbox ps -q
+	assert_output ""
+}
+
+@test "a command that cannot run leaves its sandbox in Error, as on OpenShell" {
+	refused "sandbox entered error phase while provisioning: ContainerStartFailed: no-such-command: No such file or directory" \
+		amap-sandbox sandbox create --name one --detach --no-tty -- no-such-command
+	run -0 phase one
+	assert_output "Error
+ContainerStartFailed"
+	refused "sandbox 'one' already exists
+hint: delete it first with: amap-sandbox sandbox delete one" box one
+	amap-sandbox sandbox delete one
+	box one
+}
+
+@test "--restart-policy on-failure restarts a failure and not an end; the wait doubles" {
+	amap-sandbox sandbox create --name one --detach --no-tty --restart-policy on-failure -- \
+		sh -c 'echo x >>/sandbox/runs; [ "$(wc -l </sandbox/runs)" -ge 3 ]'
+	until_phase one Completed
+	run -0 jq -r '.restart_count, .restart_policy, .exit_code' <<<"$(amap-sandbox sandbox get one -o json)"
+	assert_output "2
+on-failure
+0"
+	run -0 amap-sandbox logs one --source gateway
+	times=$(sed -n 's/^\[\([0-9.]*\)\].*main process started.*/\1/p' <<<"$output")
+	run -0 awk 'NR == 1 { a = $1 } NR == 2 { b = $1 } NR == 3 { c = $1 } END { print (b - a >= 1 && c - b >= 2) ? "doubled" : b - a " " c - b }' <<<"$times"
+	assert_output "doubled"
+}
+
+@test "stop ends a sandbox that waits to be restarted" {
+	amap-sandbox sandbox create --name one --detach --no-tty --restart-policy always -- true
+	until_phase one Starting
+	run -0 amap-sandbox sandbox stop one
+	run -0 phase one
+	assert_output "Stopped
+ContainerStopped"
+}
+
+@test "a main process that ignores the request to stop is killed, also on delete" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'trap "" TERM; while :; do sleep 1; done'
+	all="$(runs one supervisor) $(runs one outer) $(runs one init) $(runs one main)"
+	run -0 amap-sandbox sandbox delete one
+	gone $all
+	run -0 amap-sandbox sandbox list --names
+	assert_output ""
+}
+
+@test "of many creates of one name one wins, and the others say so" {
+	for i in 1 2 3 4 5 6; do
+		(rc=0; box one >out.$i 2>&1 || rc=$?; echo $rc >rc.$i) 3>&- &
+	done
+	wait
+	run -0 sh -c 'cat rc.* | sort | uniq -c | tr -s " "'
+	assert_output " 1 0
+ 5 1"
+	run -0 sh -c 'cat out.* | grep -c "already exists"'
+	assert_output 5
+	run -0 ls state/trash
+	assert_output ""
+}
+
+@test "start, stop and delete at once leave one whole state or none" {
+	for round in 1 2 3 4 5; do
+		box one
+		amap-sandbox sandbox stop one
+		for what in "start one" "delete one" "start one" "stop one"; do
+			amap-sandbox sandbox $what >/dev/null 2>&1 3>&- &
+		done
+		wait
+		run -0 amap-sandbox sandbox delete one
+		run -0 find state -mindepth 2 -not -path 'state/etc/*'
+		assert_output ""
+	done
+	[ -z "$(grep -ls "$BATS_TEST_TMPDIR" /proc/[0-9]*/mountinfo)" ]
+}
+
+@test "a create killed at any moment leaves nothing that delete does not take away" {
+	for wait in 0.001 0.004 0.006 0.008 0.010 0.012 0.014 0.016 0.020; do
+		amap-sandbox sandbox create --name one --detach --no-tty -- sleep 600 >/dev/null 2>&1 3>&- &
+		sleep $wait
+		kill -9 $! 2>/dev/null || :
+		wait $! 2>/dev/null || :
+		run -0 amap-sandbox sandbox delete one
+		run -0 find state -mindepth 2 -not -path 'state/etc/*'
+		assert_output ""
+	done
+	timeout 20 sh -c 'while grep -qs "$1" /proc/[0-9]*/mountinfo; do sleep 0.1; done' sh "$BATS_TEST_TMPDIR"
+}
+
+@test "a home that an agent filled with deep and unreadable directories is deleted" {
+	box one
+	amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- python3 - <<-'END' || skip "no python3"
+	import os
+	for i in range(300):
+	    os.mkdir("d" * 200)
+	    os.chdir("d" * 200)
+	os.chdir("/sandbox")
+	os.mkdir("closed")
+	os.mkdir("closed/inside")
+	open("closed/inside/file", "w")
+	os.chmod("closed/inside", 0)
+	os.chmod("closed", 0)
+	os.symlink("/etc", "link")
+	os.mkfifo("fifo")
+	END
+	run -0 amap-sandbox sandbox delete one
+	run -0 find state -mindepth 2 -not -path 'state/etc/*'
+	assert_output ""
+}
