@@ -15,7 +15,7 @@ BUILD = build
 DEFS = -D_GNU_SOURCE -DAM_VERSION='"$(VERSION)"' -DLIBBSD_OVERLAY -isystem /usr/include/bsd -Ilib
 
 # --as-needed: a program loads only the libraries it calls, which is most of its start-up time.
-LIBS = -Wl,--as-needed -ljq -lyaml -l:libbsd.a -l:libmd.a -lseccomp -Wl,--no-as-needed
+LIBS = -Wl,--as-needed -ljq -l:libyaml.a -l:libbsd.a -l:libmd.a -lseccomp -Wl,--no-as-needed
 
 BINS = $(wildcard bin/*.c)
 PROGS = $(BINS:bin/%.c=$(BUILD)/bin/%)

@@ -235,7 +235,7 @@ main(int argc, char *argv[])
 	};
 	struct job j = { 0 };
 	const struct command *cmd = NULL;
-	int c;
+	int c, given;
 
 	am_prog = "amap-membership";
 	if (argc > 1 && argv[1][0] != '-') {
@@ -258,7 +258,8 @@ main(int argc, char *argv[])
 	}
 	argc -= optind;
 	argv += optind;
-	if (cmd == NULL || cmd->triple != (j.workspace != NULL && j.name != NULL && j.id != NULL) ||
+	given = (j.workspace != NULL) + (j.name != NULL) + (j.id != NULL);
+	if (cmd == NULL || given != (cmd->triple ? 3 : 0) ||
 	    cmd->fleet != (j.fleet != NULL) || argc < cmd->name || argc > cmd->name + 1)
 		am_usage(usage);
 	if (cmd->name)

@@ -40,18 +40,18 @@ static int
 render(const struct am_member *m, void *arg, char *why, size_t size)
 {
 	struct job *job = arg;
-	char *problems = am_render_problems(m), path[64];
 	struct am_words words;
+	struct am_rendering r = { .member = m, .words = &words };
+	char *problems, path[64];
 	int rc = 0;
 
-	if (problems != NULL) {
-		snprintf(why, size, "%s: not rendered: %s", m->name, problems);
-		free(problems);
-		return -1;
-	}
 	am_render_words(&words, m, job->image, job->restart_policy);
 	job->text.n = 0;
-	if (job->json)
+	if ((problems = am_render_problems(&r)) != NULL) {
+		snprintf(why, size, "%s: not rendered: %s", m->name, problems);
+		free(problems);
+		rc = -1;
+	} else if (job->json)
 		json_words(&job->text, &words);
 	else if ((rc = am_render_script(&job->text, &words)) != 0)
 		snprintf(why, size, "%s: not rendered: a word of the command holds a newline", m->name);

@@ -380,7 +380,16 @@ am_fleet_read(struct am_fleet *f, const char *path, int nofollow)
 		return am_fleet_load(f, policy);
 	*f = (struct am_fleet){ .policy = jv_invalid() };
 	refuse(f, "%s", am_json_why(policy));
-	return errnum == 0 ? -1 : -2;
+	switch (errnum) {
+	case 0:			/* its bytes are no policy */
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+	case EINVAL:		/* no regular file */
+		return -1;
+	default:
+		return -2;
+	}
 }
 
 void

@@ -26,10 +26,9 @@ struct am_fleet {
 int am_fleet_load(struct am_fleet *fleet, jv policy);
 
 /*
- * Reads a policy from a file (NULL or "-": standard input) that must be a
- * regular one, or anything when it is standard input. With nofollow a
- * symbolic link is refused. 0; -1 refused, why set; -2 it could not be read,
- * why set as well.
+ * Reads a policy from a file (NULL or "-": standard input); a named one must be
+ * regular, and with nofollow no symbolic link. 0; -1 refused, also because it
+ * is absent; -2 when it could not be read. why is set in both cases.
  */
 int am_fleet_read(struct am_fleet *fleet, const char *path, int nofollow);
 

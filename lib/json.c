@@ -101,17 +101,21 @@ am_get(jv object_, const char *key, jv_kind kind)
 	return jv_invalid();
 }
 
+/* Borrows. The characters of a string, which live as long as it; NULL for anything else and when one is a NUL. */
+static const char *
+text_of(jv v)
+{
+	const char *s = jv_get_kind(v) == JV_KIND_STRING ? jv_string_value(v) : NULL;
+
+	return s == NULL || strlen(s) != (size_t)jv_string_length_bytes(jv_copy(v)) ? NULL : s;
+}
+
 const char *
 am_str(jv object_, const char *key)
 {
 	jv v = am_get(object_, key, JV_KIND_STRING);
-	const char *s = NULL;
+	const char *s = text_of(v);
 
-	if (jv_is_valid(v)) {
-		s = jv_string_value(v);
-		if (strlen(s) != (size_t)jv_string_length_bytes(jv_copy(v)))
-			s = NULL;
-	}
 	jv_free(v);		/* the object keeps its own reference */
 	return s;
 }

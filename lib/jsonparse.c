@@ -246,9 +246,37 @@ spread(uint16_t **slots, jv object_, int count, jv key)
 	return ++(*slots)[jv_string_hash(jv_copy(key)) % SPREAD] <= AM_JSON_CHAIN;
 }
 
+/* The first keys of an object as they are spelled, so that most need no look into libjq's table. */
+struct keys {
+	int count;
+	int escaped;			/* one of them may be spelled in another way */
+	struct {
+		const char *p;
+		size_t n;
+	} spelled[8];
+	uint16_t *slots;
+};
+
+/* Borrows key, spelled from there to s->p. 1 when the object has it. */
+static int
+is_double(struct scan *s, struct keys *k, jv object_, jv key, const char *from)
+{
+	size_t n = (size_t)(s->p - from);
+
+	k->escaped |= memchr(from, '\\', n) != NULL;
+	if (k->escaped || k->count >= (int)(sizeof k->spelled / sizeof k->spelled[0]))
+		return jv_object_has(jv_copy(object_), jv_copy(key));
+	for (int i = 0; i < k->count; i++)
+		if (k->spelled[i].n == n && memcmp(k->spelled[i].p, from, n) == 0)
+			return 1;
+	k->spelled[k->count].p = from;
+	k->spelled[k->count].n = n;
+	return 0;
+}
+
 /* One "key": value, added to the object. 0 when it is refused. */
 static int
-member(struct scan *s, jv *object_, int count, uint16_t **slots)
+member(struct scan *s, jv *object_, struct keys *k)
 {
 	const char *from = s->p;
 	jv key, v;
@@ -260,11 +288,11 @@ member(struct scan *s, jv *object_, int count, uint16_t **slots)
 	key = string(s);
 	if (!jv_is_valid(key))
 		return 0;
-	if (jv_object_has(jv_copy(*object_), jv_copy(key))) {
+	if (is_double(s, k, *object_, key, from)) {
 		snprintf(s->detail, sizeof s->detail, ": %.70s", am_quote(from, (size_t)(s->p - from)));
 		refuse(s, "a key that stands twice in one object");
-	} else if (count == AM_JSON_KEYS || !spread(slots, *object_, count, key)) {
-		refuse(s, count == AM_JSON_KEYS ? "an object with too many keys" : "an object whose keys collide");
+	} else if (k->count == AM_JSON_KEYS || !spread(&k->slots, *object_, k->count, key)) {
+		refuse(s, k->count == AM_JSON_KEYS ? "an object with too many keys" : "an object whose keys collide");
 	}
 	skip_space(s);
 	if (s->why == NULL && peek(s) != ':')
@@ -279,14 +307,15 @@ member(struct scan *s, jv *object_, int count, uint16_t **slots)
 		*object_ = jv_object_set(*object_, key, v);
 	else
 		jv_free(key);
+	k->count++;
 	return s->why == NULL;
 }
 
 static jv
 object(struct scan *s)
 {
+	struct keys k = { 0 };
 	jv o = jv_object();
-	uint16_t *slots = NULL;
 
 	s->p++;
 	skip_space(s);
@@ -294,11 +323,11 @@ object(struct scan *s)
 		s->p++;
 		return o;
 	}
-	for (int count = 0; member(s, &o, count, &slots); count++) {
+	while (member(s, &o, &k)) {
 		skip_space(s);
 		if (peek(s) == '}') {
 			s->p++;
-			free(slots);
+			free(k.slots);
 			return o;
 		}
 		if (peek(s) != ',') {
@@ -308,7 +337,7 @@ object(struct scan *s)
 		s->p++;
 		skip_space(s);
 	}
-	free(slots);
+	free(k.slots);
 	jv_free(o);
 	return jv_invalid();
 }

@@ -132,7 +132,8 @@ am_membership_read(struct am_membership *m, const char *path)
 		m->absent = 1;
 		return 0;
 	}
-	return errnum == 0 ? -1 : -2;
+	/* A link, or no regular file, is refused as bad bytes are. */
+	return errnum == 0 || errnum == ELOOP || errnum == EINVAL ? -1 : -2;
 }
 
 void

@@ -2,10 +2,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "path.h"
 #include "render.h"
 
 #define PAYLOAD "/opt/amap/payload"
+
+const char *const am_policy_read_only[] = {
+	"/bin", "/usr", "/lib", "/proc", "/dev/urandom", "/etc", "/var/log", NULL
+};
+const char *const am_policy_read_write[] = { "/sandbox", "/tmp", "/dev/null", NULL };
+const char *const am_main_command[] = {
+	"--", PAYLOAD "/amap-main", "--mcp-config", PAYLOAD "/mcp-servers.json", "--append-system-prompt-file",
+	PAYLOAD "/INBOX-POLICY.md", "--settings", PAYLOAD "/claude-settings.json", "--dangerously-skip-permissions", NULL
+};
 
 int
 am_run_as_parse(const char *s, struct am_run_as *out)
@@ -58,14 +66,12 @@ yaml_list(struct am_buf *out, const char *key, const char *const *fixed, const s
 void
 am_render_policy(struct am_buf *out, const struct am_member *m, const struct am_run_as *run_as)
 {
-	static const char *const ro[] = { "/bin", "/usr", "/lib", "/proc", "/dev/urandom", "/etc", "/var/log", NULL };
-	static const char *const rw[] = { "/sandbox", "/tmp", "/dev/null", NULL };
 	char ids[128];
 
 	am_buf_strings(out, "# Sandbox policy rendered by amap-openshell. Re-render it; do not edit it.\n"
 	    "version: 1\nfilesystem_policy:\n  include_workdir: false\n");
-	yaml_list(out, "read_only", ro, m, 1);
-	yaml_list(out, "read_write", rw, m, 0);
+	yaml_list(out, "read_only", am_policy_read_only, m, 1);
+	yaml_list(out, "read_write", am_policy_read_write, m, 0);
 	snprintf(ids, sizeof ids, "process:\n  run_as_user: \"%u\"\n  run_as_group: \"%u\"\n", run_as->uid,
 	    run_as->gid);
 	am_buf_strings(out, "landlock:\n  compatibility: \"hard_requirement\"\n", ids);
@@ -130,9 +136,8 @@ am_render_words(struct am_words *w, const struct am_member *m, const char *image
 	words(w, "--env", "AMAP_ROSTER_DIR=/opt/amap/roster");
 	if (restart_policy)
 		words(w, "--restart-policy", "on-failure");
-	words(w, "--detach", "--tty", "--", PAYLOAD "/amap-main", "--mcp-config", PAYLOAD "/mcp-servers.json",
-	    "--append-system-prompt-file", PAYLOAD "/INBOX-POLICY.md", "--settings",
-	    PAYLOAD "/claude-settings.json", "--dangerously-skip-permissions");
+	words(w, "--detach", "--tty");
+	words_list(w, am_main_command);
 }
 
 static int
@@ -187,61 +192,4 @@ am_file_record(struct am_buf *out, const char *path, const char *content, size_t
 	am_buf_strings(out, ",\"mode\":\"0644\",\"content\":");
 	am_json_string(out, content, len, AM_COMPACT);
 	am_buf_strings(out, "}\n");
-}
-
-/* ---- what must never be rendered ---- */
-
-#define fault(out, ...) fault_list(out, (const char *const []){ __VA_ARGS__, NULL })
-
-static void
-fault_list(struct am_buf *out, const char *const *strings)
-{
-	if (out->n > 0)
-		am_buf_strings(out, "; ");
-	am_buf_list(out, strings);
-}
-
-static int
-overlap(const char *a, const char *b)
-{
-	return am_path_under(a, b) || am_path_under(b, a);
-}
-
-static void
-check_target(struct am_buf *out, const struct am_member *m, int i)
-{
-	static const char *const reserved[] = { "/sandbox", "/opt/openshell", "/etc/openshell", "/etc/openshell-tls",
-	    "/run/openshell", "/run/openshell-sidecar", "/run/netns", "/var/run/netns", "/proc", "/sys", "/dev", NULL };
-	const struct am_row *row = &m->rows[i];
-	const char *problem = am_path_problem(row->target);
-
-	if (problem != NULL) {
-		fault(out, "the target of ", row->role, ": ", problem);
-		return;
-	}
-	for (int n = 0; reserved[n] != NULL; n++)
-		if (overlap(row->target, reserved[n]))
-			fault(out, "the target of ", row->role, " overlaps ", reserved[n]);
-	if (am_path_under(row->target, "/tmp"))
-		fault(out, "the target of ", row->role, " lies below /tmp, which is writable");
-	for (int n = 0; n < i; n++)
-		if (am_path_problem(m->rows[n].target) == NULL && overlap(row->target, m->rows[n].target))
-			fault(out, "the targets of ", m->rows[n].role, " and ", row->role, " overlap");
-}
-
-char *
-am_render_problems(const struct am_member *m)
-{
-	struct am_buf out = { 0 };
-	int own = 1;
-
-	/* The table's own rows have none, which a test shows: this is for rows from elsewhere. */
-	for (int i = 0; i < AM_ROWS; i++)
-		own &= am_row_is_own(&m->rows[i], i);
-	for (int i = 0; i < AM_ROWS && !own; i++) {
-		if (!m->rows[i].read_only && strcmp(m->rows[i].role, "outbox") != 0)
-			fault(&out, m->rows[i].role, " is writable");
-		check_target(&out, m, i);
-	}
-	return out.n == 0 ? NULL : am_buf_end(&out);
 }

@@ -17,6 +17,9 @@ struct am_run_as {
 
 int am_run_as_parse(const char *s, struct am_run_as *out);
 
+/* What every policy lists besides the rows, and the command that every sandbox runs, from its "--" on. */
+extern const char *const am_policy_read_only[], *const am_policy_read_write[], *const am_main_command[];
+
 /* Adds the text of the policy file. */
 void am_render_policy(struct am_buf *out, const struct am_member *member, const struct am_run_as *run_as);
 
@@ -34,11 +37,23 @@ int am_render_script(struct am_buf *out, const struct am_words *words);
 /* Adds a record of the files stream, with its newline: a file of mode 0644. */
 void am_file_record(struct am_buf *out, const char *path, const char *content, size_t len);
 
+/* What was made for a member; NULL for what was not. */
+struct am_rendering {
+	const struct am_member *member;
+	const struct am_buf *policy;		/* with run_as */
+	const struct am_run_as *run_as;
+	const struct am_words *words;
+};
+
 /*
- * What must never leave a renderer: rows that the table would not make. All
- * faults, as clauses joined by "; " in memory from malloc; NULL when there is
- * none.
+ * What must never leave a renderer: rows that the table would not make; else a
+ * policy, else a command, that does not say what the rows say. Both are read
+ * back from their text. All faults of the first kind that is found, as clauses
+ * joined by "; " in memory from malloc; NULL when there is none.
  */
-char *am_render_problems(const struct am_member *member);
+char *am_render_problems(const struct am_rendering *rendering);
+
+/* 1 when every row is as the table makes it. */
+int am_rows_are_own(const struct am_member *member);
 
 #endif

@@ -2,11 +2,11 @@
  * spawn - how long a command takes beside another one
  *
  * usage: spawn COUNT FLOOR STDIN COMMAND [ARGUMENT]...
- * Runs the command FLOOR and the command in turn, COUNT times each, so that
- * what else the machine does hits both; standard input of the command is the
- * file STDIN, output is thrown away. Prints the lower quartile of both in
- * microseconds, and the command's largest resident set in KiB. FLOOR is split
- * at spaces.
+ * Runs the command FLOOR, which is split at spaces, and COMMAND in turn, COUNT
+ * times each, so that what else the machine does hits both; standard input of
+ * the command is the file STDIN, output is thrown away. Prints the first decile
+ * of both in microseconds, which a busy machine moves least, and the command's
+ * largest resident set in KiB.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -82,6 +82,6 @@ main(int argc, char *argv[])
 	}
 	qsort(floor_, (size_t)n, sizeof *floor_, by_size);
 	qsort(cost, (size_t)n, sizeof *cost, by_size);
-	printf("%.0f %.0f %ld\n", floor_[n / 4], cost[n / 4], kib);
+	printf("%.0f %.0f %ld\n", floor_[n / 10], cost[n / 10], kib);
 	return 0;
 }
