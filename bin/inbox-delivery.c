@@ -55,22 +55,20 @@ on_signal(int sig)
 	stop |= sig != SIGCHLD;		/* a child's end only wakes the loop */
 }
 
-/* The value without white space around it, from malloc; NULL when nothing is left. */
+/* The value, cut in its place to what stands between white space; NULL when nothing does. */
 static const char *
 trimmed(const char *name)
 {
-	const char *s = getenv(name);
-	char *copy;
+	static const char space[] = " \t\r\n\v\f";
+	char *s = getenv(name);
 	size_t n;
 
 	if (s == NULL)
 		return NULL;
-	s += strspn(s, " \t\r\n\v\f");
-	for (n = strlen(s); n > 0 && strchr(" \t\r\n\v\f", s[n - 1]) != NULL; n--)
-		;
-	if ((copy = strndup(s, n)) == NULL)
-		abort();
-	return n == 0 ? NULL : copy;
+	s += strspn(s, space);
+	for (n = strlen(s); n > 0 && strchr(space, s[n - 1]) != NULL; )
+		s[--n] = '\0';
+	return n == 0 ? NULL : s;
 }
 
 /* ---- start-up, in the order of the spec ---- */

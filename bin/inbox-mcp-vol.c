@@ -197,10 +197,11 @@ load(jv arguments, const char *key, struct am_spooled *m, struct am_answer *answ
 	int dir = open(messages, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = -1;
 	char name[224], why[300], *shown;
 
-	if (!am_spool_id(id)) {
+	if (!jv_is_valid(id)) {
+		am_answer_error(answer, "read_message: there is no id: give one that list_messages shows");
+	} else if (!am_spool_id(id)) {
 		shown = am_json_text(id, AM_SORTED, NULL);
-		am_answer_error(answer, "read_message: the id must be one that list_messages shows, not %s",
-		    jv_is_valid(id) ? am_quotes(shown) : "none");
+		am_answer_error(answer, "read_message: the id must be one that list_messages shows, not %s", am_quotes(shown));
 		free(shown);
 	} else if (am_spool_find(dir, jv_string_value(id), name) != 0) {
 		am_answer_error(answer, "read_message: id %s is not resolved: there is neither notice-%s.json nor %s.json",

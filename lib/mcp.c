@@ -68,7 +68,8 @@ fill(struct input *in, int wait)
 		return 0;
 	if (in->start == in->len && in->cap > 1u << 20) {	/* a long line is over: give its memory back */
 		free(in->buf);
-		*in = (struct input){ 0 };
+		in->buf = NULL;
+		in->start = in->seen = in->len = in->cap = 0;
 	}
 	if (in->start > 0 && in->len + 65536 > in->cap) {
 		memmove(in->buf, in->buf + in->start, in->len - in->start);

@@ -139,6 +139,14 @@ compare(const void *a, const void *b)
 	return p->lane != q->lane ? (p->lane > q->lane) - (p->lane < q->lane) : strcmp(p->id, q->id);
 }
 
+static void
+sort(void)
+{
+	if (count > 0)
+		qsort(all, count, sizeof all[0], compare);
+	sorted = count;
+}
+
 static struct notice *
 note(enum am_lane lane, const char *id)
 {
@@ -213,9 +221,8 @@ am_delivery_scan(void)
 			am_journal_end(&journal, key_of(n), 0);
 		free(n);
 	}
-	count = sorted = kept;
-	if (count > 0)
-		qsort(all, count, sizeof all[0], compare);
+	count = kept;
+	sort();
 }
 
 /* ---- admission ---- */
@@ -380,9 +387,9 @@ fly(struct notice *n)
 	if (verdict == AM_V_HELD) {	/* no longer in the way of others */
 		flying--;
 		held++;
-		tell(n, "held", n->in->detail);
 		if (record(n, "held") != 0)
 			am_warn("%s/attempts/%s", conf.state, key_of(n));
+		tell(n, "held", n->in->detail);
 	} else if (verdict == AM_V_HOLD_OVER && session_lives(n)) {
 		/* Its copy waits there still: a second one could be acted on as well. */
 		n->in->deadline = am_now() + HOUR_MS;
@@ -597,4 +604,5 @@ void
 am_delivery_recover(void)
 {
 	am_journal_recover(&journal, recovered);
+	sort();
 }

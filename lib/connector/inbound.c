@@ -62,8 +62,7 @@ am_inbound_open(struct am_inbound *in, char why[300])
 
 	in->fd = -1;
 	in->path[0] = '\0';
-	for (int i = 0; i < AM_INBOUND_CONNS; i++)
-		in->conns[i].fd = -1;
+	in->count = 0;
 	if (socket_dir(dir, why) != 0)
 		return -1;
 	snprintf(sun.sun_path, sizeof sun.sun_path, "%.84s/%ld.sock", dir, (long)getpid());
@@ -84,15 +83,14 @@ drop(struct am_conn *c)
 {
 	close(c->fd);
 	free(c->buf);
-	*c = (struct am_conn){ .fd = -1 };
+	c->fd = -1;
 }
 
 void
 am_inbound_close(struct am_inbound *in)
 {
-	for (int i = 0; i < AM_INBOUND_CONNS; i++)
-		if (in->conns[i].fd >= 0)
-			drop(&in->conns[i]);
+	for (size_t i = 0; i < in->count; i++)
+		drop(&in->conns[i]);
 	if (in->path[0] != '\0')
 		unlink(in->path);
 	close(in->fd);
@@ -101,14 +99,11 @@ am_inbound_close(struct am_inbound *in)
 int
 am_inbound_poll(const struct am_inbound *in, struct pollfd fds[AM_INBOUND_FDS])
 {
-	int n = 0, room = 0;
+	int n = 0;
 
-	for (int i = 0; i < AM_INBOUND_CONNS; i++) {
-		room |= in->conns[i].fd < 0;
-		if (in->conns[i].fd >= 0)
-			fds[n++] = (struct pollfd){ .fd = in->conns[i].fd, .events = POLLIN };
-	}
-	if (room)
+	for (size_t i = 0; i < in->count; i++)
+		fds[n++] = (struct pollfd){ .fd = in->conns[i].fd, .events = POLLIN };
+	if (in->count < AM_INBOUND_CONNS)
 		fds[n++] = (struct pollfd){ .fd = in->fd, .events = POLLIN };
 	return n;
 }
@@ -214,14 +209,18 @@ read_conn(struct am_inbound *in, struct am_conn *c, void (*take)(struct am_messa
 void
 am_inbound_step(struct am_inbound *in, void (*take)(struct am_message *m))
 {
-	for (int i = 0; i < AM_INBOUND_CONNS; i++) {
-		struct am_conn *c = &in->conns[i];
+	size_t kept = 0;
+	int fd;
 
-		if (c->fd < 0 && (c->fd = accept4(in->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-			c->peer = peer_of(c->fd);
-		if (c->fd >= 0)
-			read_conn(in, c, take);
+	/* First all that came, then what they say: so the messages of one sender keep their order. */
+	while (in->count < AM_INBOUND_CONNS && (fd = accept4(in->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+		in->conns[in->count++] = (struct am_conn){ .fd = fd, .peer = peer_of(fd) };
+	for (size_t i = 0; i < in->count; i++) {
+		read_conn(in, &in->conns[i], take);
+		if (in->conns[i].fd >= 0)
+			in->conns[kept++] = in->conns[i];
 	}
+	in->count = kept;
 }
 
 /* ---- receipts ---- */

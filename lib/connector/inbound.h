@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define AM_INBOUND_CONNS 32
+#define AM_INBOUND_CONNS 256	/* a sender keeps its own open until it knows what became of the message */
 #define AM_INBOUND_FDS (AM_INBOUND_CONNS + 1)
 #define AM_INBOUND_LINE_MAX 1048576
 
@@ -31,7 +31,8 @@ struct am_conn {
 struct am_inbound {
 	int fd;
 	char path[108], token[33];
-	struct am_conn conns[AM_INBOUND_CONNS];
+	size_t count;
+	struct am_conn conns[AM_INBOUND_CONNS];		/* in the order in which they came */
 };
 
 /*
