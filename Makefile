@@ -61,15 +61,12 @@ check: all
 bench: all
 	d=$$(cd $(BUILD) && pwd); for b in tests/bench/*.sh; do AMAP_BUILD_DIR=$$d sh $$b || exit; done
 
-# SECONDS for each; what is found new stays in $(BUILD)/fuzz/corpus.
-SECONDS = 30
+# FUZZ_SECONDS for each; what is found new stays in $(BUILD)/fuzz/corpus.
+FUZZ_SECONDS = 30
 fuzz:
 	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang WARN=-std=c11 LDFLAGS=-fsanitize=fuzzer \
 	    CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' fuzzers
-	for t in tests/fuzz/*.c; do n=$$(basename $$t .c); d=$(BUILD)/fuzz; mkdir -p $$d/corpus/$$n; \
-	    $$d/tests/fuzz/$$n -max_total_time=$(SECONDS) -max_len=4096 -timeout=10 -print_final_stats=1 \
-	    -artifact_prefix=$$d/$$n- $$d/corpus/$$n tests/fuzz/corpus/$$n >$$d/$$n.log 2>&1 || \
-	    { tail -n 40 $$d/$$n.log; exit 1; }; sed -n "s/^stat::number_of_executed_units/$$n/p" $$d/$$n.log; done
+	sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/fuzz
 
 FUZZERS = $(wildcard tests/fuzz/*.c)
 fuzzers: $(FUZZERS:%.c=$(BUILD)/%)

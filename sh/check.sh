@@ -1,10 +1,10 @@
 #!/bin/sh
 # check.sh - set up, build, and run every test, then all of them once more
-# under the address and undefined behaviour sanitizers
+# under the address and undefined behaviour sanitizers, and each fuzz target
 #
 # usage: check.sh [--quick] [FILE.bats ...]
-#   --quick   no sanitizer run
-#   FILE      only these test files
+#   --quick   neither sanitizers nor fuzzing
+#   FILE      only these test files, and no fuzzing
 #
 # The last line is `N passed, N failed, N skipped`; exit 0 only when nothing failed.
 set -eu
@@ -23,45 +23,50 @@ esac
 
 sh "$top/sh/setup.sh" test
 cd "$top"
+fuzz=
 if [ $# -eq 0 ]; then
 	set -- tests/*.bats
+	fuzz=yes
 fi
 
 log=$(mktemp) || die "no scratch file"
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.rc"' EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
 
-# run_tests BUILD-DIRECTORY FILE...: adds to the three counters. A file that
-# does not load, or a plan that was not carried out, is a failure as well.
-run_tests() {
-	AMAP_BUILD_DIR=$top/$1; export AMAP_BUILD_DIR
-	shift
-	rc=0
-	bats --jobs "$jobs" --no-parallelize-within-files --formatter tap "$@" >"$log" 2>&1 </dev/null || rc=$?
-	cat "$log"
+# tally COMMAND...: runs it, shows what it says, and counts the lines of TAP in
+# that. A command that fails without one, or does not carry out its plan, is a
+# failure as well.
+tally() {
+	{ rc=0; "$@" 2>&1 </dev/null || rc=$?; echo "$rc" >"$log.rc"; } | tee "$log"
 	ok=$(grep -c '^ok ' "$log") || :
 	not_ok=$(grep -c '^not ok ' "$log") || :
-	skip=$(grep -Ec '^ok [0-9]+ .*# skip' "$log") || :
+	skip=$(grep -Ec '^ok .*# skip' "$log") || :
 	planned=$(sed -n 's/^1\.\.//p' "$log" | head -n 1)
-	if [ "$rc" -ne 0 ] && [ "$not_ok" -eq 0 ]; then
+	if [ "$(cat "$log.rc")" -ne 0 ] && [ "$not_ok" -eq 0 ]; then
 		not_ok=1
 	fi
-	if [ "$((ok + not_ok))" -ne "${planned:-0}" ]; then
+	if [ "$((ok + not_ok))" -ne "${planned:-$((ok + not_ok))}" ]; then
 		not_ok=$((not_ok + 1))
 	fi
 	passed=$((passed + ok - skip)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
 }
+tests() {
+	AMAP_BUILD_DIR=$top/$1; export AMAP_BUILD_DIR
+	shift
+	tally bats --jobs "$jobs" --no-parallelize-within-files --formatter tap "$@"
+}
 
 make -s -j"$jobs" all
-run_tests build "$@"
+tests build "$@"
 
 if [ -z "$quick" ]; then
 	make -s -j"$jobs" BUILD=build/sanitized \
 	    CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
 	    LDFLAGS=tests/tools/sanitizer-options.c all
-	run_tests build/sanitized "$@"
+	tests build/sanitized "$@"
+	[ -z "$fuzz" ] || tally make -s -j"$jobs" fuzz
 fi
 
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -1,0 +1,20 @@
+#!/bin/sh
+# run.sh SECONDS DIRECTORY - run every fuzz target that was built in DIRECTORY
+#
+# As many at a time as there are processors, each for SECONDS and over its corpus
+# beside this file first; what is found new stays in DIRECTORY/corpus. Prints a
+# line of TAP for each target; exit status 1 when one found a fault.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+if [ $# -eq 3 ]; then		# one target
+	log=$2/$3.log
+	mkdir -p "$2/corpus/$3"
+	if "$2/tests/fuzz/$3" -max_total_time="$1" -max_len=4096 -timeout=10 -print_final_stats=1 \
+	    -artifact_prefix="$2/$3-" "$2/corpus/$3" "$here/corpus/$3" >"$log" 2>&1; then
+		printf 'ok fuzz %s: %d inputs\n' "$3" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+		exit
+	fi
+	printf 'not ok fuzz %s\n%s\n' "$3" "$(tail -n 40 "$log" | sed 's/^/# /')"
+	exit 1
+fi
+for target in "$here"/*.c; do basename "$target" .c; done | xargs -P "$(nproc)" -n 1 sh "$0" "$1" "$2" || exit 1
