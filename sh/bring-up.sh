@@ -125,6 +125,29 @@ if ! embedded && ! listening "$home/run/interceptor.sock"; then
 	add_problem "$home/run/interceptor.sock: nobody listens, so the gateway would refuse every sandbox; set the host up with its example and --home $home"
 fi
 absent=$(in_state absent | paste -s -d ' ')
+# Can this machine run a sandbox at all? One that does nothing says so before anything is made.
+try_sandbox() {
+	cat >"$work/try.yaml" <<-END
+	version: 1
+	filesystem_policy:
+	  include_workdir: false
+	  read_only: ["/usr", "/bin", "/lib", "/lib64", "/etc", "/proc"]
+	  read_write: ["/tmp"]
+	landlock:
+	  compatibility: "hard_requirement"
+	process:
+	  run_as_user: "${run_as%:*}"
+	  run_as_group: "${run_as#*:}"
+	END
+	ask --workspace "$workspace" sandbox delete amap-try		# of a run that was killed here
+	ask --workspace "$workspace" sandbox create --name amap-try --policy "$work/try.yaml" --detach --no-tty -- sleep 60
+	words=$([ "$asked" -eq 0 ] || first_words)
+	ask --workspace "$workspace" sandbox delete amap-try
+	[ -z "$words" ] || refuse "$words"
+}
+if embedded && [ -n "$absent" ] && [ -n "$apply" ]; then
+	try_sandbox
+fi
 if ! embedded && [ -n "$absent" ] && [ -z "$provider_key" ]; then
 	add_problem "$absent: to be created, and there is no key; set ANTHROPIC_API_KEY or use --api-key-stdin; nothing was changed"
 fi

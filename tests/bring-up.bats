@@ -97,6 +97,23 @@ beta: member \([0-9a-f-]{36}\)$'
 	run -0 amap list
 }
 
+@test "embedded: a machine that cannot run a sandbox is told before anything is made" {
+	embedded_setup
+	cat >no-bwrap <<-'END'
+	#!/bin/sh
+	case " $* " in *" create "*) echo 'amap-sandbox: sandbox amap-try: bwrap: not found: install bubblewrap' >&2; exit 1 ;; esac
+	exec amap-sandbox "$@"
+	END
+	mkdir bin
+	mv no-bwrap bin/amap-sandbox
+	sed -i "s|exec amap-sandbox|exec $BIN/amap-sandbox|" bin/amap-sandbox
+	chmod +x bin/amap-sandbox
+	run -1 --separate-stderr amap --openshell "$PWD/bin/amap-sandbox" bring-up --apply
+	assert_output 'bring-up stopped at preflight: amap-sandbox: sandbox amap-try: bwrap: not found: install bubblewrap'
+	[ ! -e "$H" ]
+	[ ! -e "$AMAP_SANDBOX_DIR/gateway.toml" ]
+}
+
 @test "embedded: another fleet's gateway configuration is never changed" {
 	embedded_setup
 	mkdir -m 700 "$AMAP_SANDBOX_DIR"
