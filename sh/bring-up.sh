@@ -58,7 +58,7 @@ fi
 trap last_line EXIT
 if [ -n "$key_from" ]; then
 	IFS= read -r provider_key || :
-	provider_key=$(printf '%s' "$provider_key" | tr -d '[:space:]')
+	provider_key=$(printf '%s' "$provider_key" | sed 's/^[[:space:]]*//; s/[[:space:]]*$//')
 	[ -n "$provider_key" ] || refuse '--api-key-stdin: standard input holds no key'
 elif [ -n "$provider_key" ]; then
 	key_from=environment
@@ -238,7 +238,10 @@ build_image() {
 
 # The embedded gateway's file is ours to make, once; nobody's file is ever edited.
 look_gateway_config() {
-	embedded || return 0
+	if ! embedded; then
+		[ -n "$apply" ] || check_gateway
+		return 0
+	fi
 	embedded_gateway "$home" >"$work/gateway.toml"
 	[ -d "$AMAP_SANDBOX_DIR" ] || { plan make "$gateway_toml"; return 0; }
 	must amap-put --mode 0600 "$gateway_toml" <"$work/gateway.toml" >"$work/said"
@@ -253,7 +256,11 @@ do_gateway_config() {
 		(umask 077 && mkdir -p "$AMAP_SANDBOX_DIR") || { stop="$AMAP_SANDBOX_DIR: cannot be made"; return; }
 		must amap-put --mode 0600 --apply "$gateway_toml" <"$work/gateway.toml" >"$work/put"
 	fi
-	verb gateway-config || stop="$gateway_toml: the settings above must be PRESENT; merge them and restart the gateway yourself"
+	check_gateway
+}
+check_gateway() {
+	verb gateway-config ||
+		stop="${gateway_toml:-gateway.toml}: the settings must be PRESENT; merge them and restart the gateway yourself"
 }
 
 look_install() { plan "$prog" install ${agent:+--agent "$agent"} --apply; }

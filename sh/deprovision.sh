@@ -33,7 +33,9 @@ finish_or_refuse() {
 find_home
 recorded_id "$name"
 [ -n "$recorded" ] || finish_or_refuse
-load_fleet
+# Where its sandbox is says the record: the policy may have changed since, or be broken.
+must amap-field --each members workspace <"$home/membership.json" >"$work/workspaces"
+IFS= read -r workspace <"$work/workspaces"
 [ -z "$apply" ] || lock_home
 find_sandbox "$name"
 case $state in

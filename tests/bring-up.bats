@@ -176,13 +176,14 @@ beta: member \([0-9a-f-]{36}\)$'
 	fake_gateway
 	H=$BATS_TEST_TMPDIR/home
 	bring_up() {
-		sh "$TOP/sh/amap-openshell" --openshell openshell --docker false --home "$H" --run-as 1000:1000 \
+		XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/cfg sh "$TOP/sh/amap-openshell" --openshell openshell --docker false --home "$H" --run-as 1000:1000 \
 		    bring-up --claude-code-version 2.1.284 "$@"
 	}
 	run -1 --separate-stderr bring_up
 	assert_line --partial "preflight: $H/run/interceptor.sock: nobody listens"
 	assert_line --partial 'preflight: alpha beta: to be created, and there is no key'
 	assert_line 'key: none'
+	assert_line --regexp 'stage 2/7 gateway-config: would stop \(.*gateway.toml: the settings must be PRESENT'
 	assert_equal "${lines[-1]%%:*}" 'dry run'
 	run -1 --separate-stderr bring_up --apply
 	assert_regex "$output" "^bring-up stopped at preflight: $H/run/interceptor.sock: nobody listens"

@@ -70,6 +70,16 @@ fleet_up() {
 	run -0 amap install
 }
 
+@test "deprovision needs no policy: the record says where the sandbox is" {
+	fleet_up
+	echo '{' >"$H/fleet.json"
+	run -0 amap deprovision beta --apply
+	assert_line 'deleting sandbox beta (id-beta-2)'
+	rm "$H/fleet.json"
+	run -0 amap deprovision alpha --apply
+	assert_equal "$(find "$FAKE_OPENSHELL/boxes" -name id)" ''
+}
+
 @test "an answer of the gateway for another sandbox, or with an unfit ID, is refused" {
 	fleet_up
 	box=$FAKE_OPENSHELL/boxes/default/alpha
