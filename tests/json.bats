@@ -20,7 +20,45 @@ refusal() {
 	[ "$n" -eq "$(wc -l <cases)" ]
 }
 
-@test "B02 what is strict JSON is read, and written the same way again" {
+@test "B02 a number is written in the fewest digits that read back as it, a whole one without an exponent" {
+	printf '{"state_dir":null}' >want
+	grep -v '^#' "$DATA/json/numbers.txt" >cases
+	while IFS='	' read -r text number; do
+		printf '{"state_dir":%s}' "$text" >have
+		run -1 amap-drift want have
+		assert_equal "$text: $output" "$text: ~ state_dir: $number -> null"
+	done <cases
+}
+
+@test "B01 a number of a policy keeps its spelling when the policy is written for a new home" {
+	printf '{ "a" :1.0,"b": [13911860366432393 ,1e5, -0],"fleet_domain" : {"x":["}"]} ,"c":{"fleet_domain":1E400} }' |
+		sed 's/1E400/1E40/' >input
+	run -0 amap-render-fleet --host h input
+	assert_output '{
+  "a": 1.0,
+  "b": [
+    13911860366432393,
+    1e5,
+    -0
+  ],
+  "fleet_domain": "openshell.h.internal",
+  "c": {
+    "fleet_domain": 1E40
+  }
+}'
+	printf '{"\\u0066leet_domain":"x","z":"fleet_domain"}' >input
+	run -0 amap-render-fleet --host h input
+	assert_output '{
+  "fleet_domain": "openshell.h.internal",
+  "z": "fleet_domain"
+}'
+	run -0 amap-render-fleet --host h <<<' {  } '
+	assert_output '{
+  "fleet_domain": "openshell.h.internal"
+}'
+}
+
+@test "what is strict JSON is read, and written the same way again" {
 	grep -v '^#' "$DATA/json/accepted.txt" >cases
 	n=0
 	while IFS='	' read -r text want; do
