@@ -34,6 +34,8 @@ text_of(jv v)
 	return text;
 }
 
+static int lines;		/* printed about single keys */
+
 /* A line with a value or two; consumes them. An invalid one is not there. */
 static void
 say(char sign, const char *key, const char *name, jv have, jv want)
@@ -51,6 +53,26 @@ say(char sign, const char *key, const char *name, jv have, jv want)
 		printf("%c %s: %s\n", sign, key, am_quotes(sign == '+' ? new : old));
 	free(old);
 	free(new);
+	lines++;
+}
+
+/* Consumes list: sorted, and every element once. */
+static jv
+set_of(jv list)
+{
+	jv sorted = jv_sort(list, jv_copy(list)), out = jv_array();
+	int n = jv_array_length(jv_copy(sorted));
+
+	for (int i = 0; i < n; i++) {
+		jv v = jv_array_get(jv_copy(sorted), i);
+
+		if (i > 0 && jv_equal(jv_copy(v), jv_array_get(jv_copy(sorted), i - 1)))
+			jv_free(v);
+		else
+			out = jv_array_append(out, v);
+	}
+	jv_free(sorted);
+	return out;
 }
 
 /* Consumes both. Lists of peers are sets. */
@@ -58,8 +80,8 @@ static int
 differ(const char *key, jv a, jv b)
 {
 	if (strcmp(key, "peers") == 0 && jv_get_kind(a) == JV_KIND_ARRAY && jv_get_kind(b) == JV_KIND_ARRAY) {
-		a = jv_sort(a, jv_copy(a));
-		b = jv_sort(b, jv_copy(b));
+		a = set_of(a);
+		b = set_of(b);
 	}
 	return !jv_equal(a, b);
 }
@@ -108,11 +130,12 @@ compare_key(const char *key, jv have, jv want)
 	}
 }
 
+/* Borrows. */
 static int
-is_known(const char *key)
+is_known(jv key)
 {
 	for (const char *const *k = known; *k != NULL; k++)
-		if (strcmp(*k, key) == 0)
+		if (jv_equal(jv_copy(key), jv_string(*k)))
 			return 1;
 	return 0;
 }
@@ -124,8 +147,10 @@ strange_keys(jv have)
 	for (int i = jv_object_iter(have); jv_object_iter_valid(have, i); i = jv_object_iter_next(have, i)) {
 		jv key = jv_object_iter_key(have, i);
 
-		if (!is_known(jv_string_value(key)))
+		if (!is_known(key)) {
 			printf("- %s: not a key of a rendered router.json\n", am_quotes(jv_string_value(key)));
+			lines++;
+		}
 		jv_free(key);
 	}
 }
@@ -137,12 +162,12 @@ compare(jv have, jv want, const char *path)
 		printf("%s is not valid JSON: %s\n", am_quotes(path), am_json_why(jv_copy(have)));
 	} else if (jv_get_kind(have) != JV_KIND_OBJECT) {
 		printf("the file on disk is not a JSON object\n");
-	} else if (jv_equal(jv_copy(have), jv_copy(want))) {
-		printf("same content, different bytes (whitespace or key order)\n");
 	} else {
 		strange_keys(have);
 		for (const char *const *k = known; *k != NULL; k++)
 			compare_key(*k, have, want);
+		if (lines == 0)
+			printf("same content, different bytes (whitespace or key order)\n");
 	}
 }
 

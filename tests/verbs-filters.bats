@@ -187,6 +187,10 @@ CASES
 {"state_dir":"/s","fleet_domain":"d","peer_senders":{"b":["c"],"z":[]},"peers":{"a":["x","z"]}}|~ peer_senders[a] absent -> []\n~ peer_senders[b] ["c"] -> ["a"]\n~ peer_senders[z] [] -> absent\n~ peers[a] ["x","z"] -> ["x","y"]
 {"state_dir":"/s","fleet_domain":"d","peer_senders":[],"peers":{"a":["x","y"]}}|~ peer_senders: [] -> {"a":[],"b":["a"]}
 {"peers":{"a":["x","y"]},"state_dir":"/s","fleet_domain":"d","peer_senders":{"a":[],"b":["a"]}}|same content, different bytes (whitespace or key order)
+{"state_dir":"/s","fleet_domain":"d","peer_senders":{"a":[],"b":["a"]},"peers":{"a":["y","x"]}}|same content, different bytes (whitespace or key order)
+{"state_dir":"/s","fleet_domain":"d","peer_senders":{"a":[],"b":["a"]},"peers":{"a":["y","x","y"]}}|same content, different bytes (whitespace or key order)
+{"state_dir":"/s","fleet_domain":"d","peer_senders":{"a":[],"b":["a","a"]},"peers":{"a":["x","y"]}}|~ peer_senders[b] ["a","a"] -> ["a"]
+{"state_dir":"/s","fleet_domain":"d","peer_senders":{"a":[],"b":["a"]},"peers":{"a":["x","y"]},"peers\u0000":1}|- peers: not a key of a rendered router.json
 [1]|the file on disk is not a JSON object
 {|have is not valid JSON: line 2: an object whose key is no string
 {"a":1,"a":2}|have is not valid JSON: line 1: a key that stands twice in one object: "a"
