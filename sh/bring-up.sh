@@ -55,6 +55,9 @@ case $version in *[[:space:]]*) verb_usage "the version of Claude Code holds whi
 if ! embedded && [ -z "$version" ]; then
 	verb_usage 'which Claude Code? give --claude-code-version or set CLAUDE_CODE_VERSION'
 fi
+# What differs between the two kinds of host.
+# shellcheck source=/dev/null
+if embedded; then . "$sh_dir/bring-up/embedded.sh"; else . "$sh_dir/bring-up/openshell.sh"; fi
 trap last_line EXIT
 if [ -n "$key_from" ]; then
 	IFS= read -r provider_key || :
@@ -67,7 +70,6 @@ fi
 default_run_as
 printf '{"end":0}\n' >"$work/nobody"
 must amap-render-policy --files --run-as "$run_as" "$work/nobody" >"$work/nothing"
-given_home=$home
 find_home --new
 [ -z "$apply" ] || [ ! -d "$home" ] || lock_home
 [ "$router" = ours ] || [ -r "$router/router/reset.py" ] ||
@@ -75,12 +77,12 @@ find_home --new
 if [ "$router" = ours ] && ! command -v amap-router >/dev/null; then
 	refuse 'amap-router: not found; build this tree with make'
 fi
-policy=$fleet
 if [ -e "$home/fleet.json" ] || [ -L "$home/fleet.json" ]; then
-	policy=$home/fleet.json
+	load_fleet
+else
+	must amap-fleet "$fleet" >"$work/plan"
+	read_plan
 fi
-must amap-fleet ${home:+--no-follow} "$(readlink -f -- "$policy" || printf '%s' "$policy")" >"$work/plan"
-read_plan
 cp "$work/names" "$work/members"
 
 # states: $work/states has NAME and settled, stopped, unrecorded, other or absent a
@@ -108,7 +110,6 @@ states() {
 		esac >>"$work/states"
 	done <"$work/members"
 }
-in_state() { awk -v s="$1" '$2 == s { print $1 }' "$work/states"; }
 
 if ! states; then
 	[ "$state" != unknown ] || printf 'UNKNOWN: %s\n' "$why" | clean
@@ -119,38 +120,8 @@ add_problem() {
 	[ -n "$apply" ] || printf 'preflight: %s\n' "$1"
 	[ -n "$problem" ] || problem=$1
 }
-# The kernel's table of sockets: a path that somebody listens on has the accept flag.
-listening() { awk -v p="$1" '$4 == "00010000" && $8 == p { found = 1 } END { exit !found }' /proc/net/unix; }
-if ! embedded && ! listening "$home/run/interceptor.sock"; then
-	add_problem "$home/run/interceptor.sock: nobody listens, so the gateway would refuse every sandbox; set the host up with its example and --home $home"
-fi
-absent=$(in_state absent | paste -s -d ' ')
-# Can this machine run a sandbox at all? One that does nothing says so before anything is made.
-try_sandbox() {
-	cat >"$work/try.yaml" <<-END
-	version: 1
-	filesystem_policy:
-	  include_workdir: false
-	  read_only: ["/usr", "/bin", "/lib", "/lib64", "/etc", "/proc"]
-	  read_write: ["/tmp"]
-	landlock:
-	  compatibility: "hard_requirement"
-	process:
-	  run_as_user: "${run_as%:*}"
-	  run_as_group: "${run_as#*:}"
-	END
-	ask --workspace "$workspace" sandbox delete amap-try		# of a run that was killed here
-	ask --workspace "$workspace" sandbox create --name amap-try --policy "$work/try.yaml" --detach --no-tty -- sleep 60
-	words=$([ "$asked" -eq 0 ] || first_words)
-	ask --workspace "$workspace" sandbox delete amap-try
-	[ -z "$words" ] || refuse "$words"
-}
-if embedded && [ -n "$absent" ] && [ -n "$apply" ]; then
-	try_sandbox
-fi
-if ! embedded && [ -n "$absent" ] && [ -z "$provider_key" ]; then
-	add_problem "$absent: to be created, and there is no key; set ANTHROPIC_API_KEY or use --api-key-stdin; nothing was changed"
-fi
+absent=$(awk '$2 == "absent" { print $1 }' "$work/states" | paste -s -d ' ')
+preflight
 if [ -n "$apply" ]; then
 	[ -z "$problem" ] || refuse "$problem"
 	if [ ! -d "$home" ]; then
@@ -195,13 +166,19 @@ run() {
 	[ "$asked" -eq 0 ] || { stop=$(first_words); return 1; }
 }
 
-# verb ARGUMENT...: another verb of this command on this home, its words to $work/said.
+# verb ARGUMENT...: another verb of this command on this home, its words to
+# $work/said. The key goes with it only when $give_key says so.
+give_key=''
 verb() {
 	set -- --home "$home" --fleet "$fleet" --image "$image" --run-as "$run_as" ${restart_policy:+"$restart_policy"} \
 	    --openshell "$openshell" --docker "$docker" ${gateway_toml:+--gateway-toml "$gateway_toml"} \
 	    --router "$router" --connector "$connector" "$@"
 	status=0
-	sh "$sh_dir/amap-openshell" "$@" </dev/null >"$work/said" 2>"$work/complaint" || status=$?
+	if [ -n "$give_key" ]; then
+		ANTHROPIC_API_KEY=$provider_key sh "$sh_dir/amap-openshell" "$@" </dev/null >"$work/said" 2>"$work/complaint" || status=$?
+	else
+		sh "$sh_dir/amap-openshell" "$@" </dev/null >"$work/said" 2>"$work/complaint" || status=$?
+	fi
 	return "$status"
 }
 
@@ -212,128 +189,8 @@ last_of_verb() {
 	printf '%s' "${line:-exit status $status}"
 }
 
-image_built=''
-look_image() {
-	if embedded; then
-		skip="embedded sandboxes run on this host's own system"
-		return
-	fi
-	labels=$("$docker" image inspect --format '{{json .Config.Labels}}' "$image" </dev/null 2>/dev/null) || labels='{}'
-	if [ "$(printf '%s' "$labels" | amap-field amap-openshell.claude-code-version amap-openshell.run-as 2>/dev/null)" \
-	    = "$version	$run_as" ]; then
-		skip='both labels match'
-	else
-		build_image plan
-	fi
-}
-do_image() {
-	build_image run || return 0
-	image_built=yes
-}
-build_image() {
-	"$1" 3600 "$docker" build --build-arg "CLAUDE_CODE_VERSION=$version" --build-arg "SANDBOX_UID=${run_as%:*}" \
-	    --build-arg "SANDBOX_GID=${run_as#*:}" --label "amap-openshell.claude-code-version=$version" \
-	    --label "amap-openshell.run-as=$run_as" -t "$image" "$top/image/"
-}
-
-# The embedded gateway's file is ours to make, once; nobody's file is ever edited.
-look_gateway_config() {
-	if ! embedded; then
-		[ -n "$apply" ] || check_gateway
-		return 0
-	fi
-	embedded_gateway "$home" >"$work/gateway.toml"
-	[ -d "$AMAP_SANDBOX_DIR" ] || { plan make "$gateway_toml"; return 0; }
-	must amap-put --mode 0600 "$gateway_toml" <"$work/gateway.toml" >"$work/said"
-	case $(cat "$work/said") in
-	present*) ;;
-	'would create'*) plan make "$gateway_toml" ;;
-	*) stop="$gateway_toml: says something else than this fleet needs; is it another fleet's? choose another AMAP_SANDBOX_DIR or move it away" ;;
-	esac
-}
-do_gateway_config() {
-	if embedded; then
-		(umask 077 && mkdir -p "$AMAP_SANDBOX_DIR") || { stop="$AMAP_SANDBOX_DIR: cannot be made"; return; }
-		must amap-put --mode 0600 --apply "$gateway_toml" <"$work/gateway.toml" >"$work/put"
-	fi
-	check_gateway
-}
-check_gateway() {
-	verb gateway-config ||
-		stop="${gateway_toml:-gateway.toml}: the settings must be PRESENT; merge them and restart the gateway yourself"
-}
-
 look_install() { plan "$prog" install ${agent:+--agent "$agent"} --apply; }
 do_install() { verb install ${agent:+--agent "$agent"} --apply || stop=$(last_of_verb); }
-
-# The profile names the programs that may use the key by their real paths, which
-# only the built image can tell.
-profile=$home/providers/amap-claude-code.json
-# shellcheck disable=SC2016 # the shell in the image expands it
-paths_script='printf "node=%s\nclaude=%s\n" "$(readlink -f "$(command -v node)")" "$(readlink -f "$(command -v claude)")"'
-
-# compare_profile: $copy is absent, equal or differs; or $stop says why not.
-compare_profile() {
-	ask --workspace "$workspace" provider list-profiles -o json
-	if [ "$asked" -ne 0 ]; then
-		stop="\`provider list-profiles\` failed: $(first_words)"
-		return 1
-	fi
-	mv "$work/out" "$work/profiles"
-	copy=$(amap-profile compare "$profile" "$work/profiles" 2>"$work/err") && return 0
-	stop=$(first_words)
-	return 1
-}
-
-look_profile() {
-	if embedded; then
-		skip='embedded sandboxes have no provider'
-		return
-	fi
-	if [ -f "$profile" ] && [ -z "$image_built" ]; then
-		compare_profile || return
-		if [ "$copy" = equal ]; then
-			skip="the gateway's copy is equal to the rendered one"
-			return
-		fi
-	fi
-	plan "$docker" run --rm --network none --entrypoint sh "$image" -c "$paths_script"
-	plan "$prog" l1-kit profile --home "$home" --binary NODE --binary CLAUDE --apply
-	plan "$openshell" --workspace "$workspace" provider profile import -f "$profile"
-}
-do_profile() {
-	run 300 "$docker" run --rm --network none --entrypoint sh "$image" -c "$paths_script" || return 0
-	grep . "$work/out" >"$work/paths" || :
-	node=$(sed -n 's/^node=//p' "$work/paths")
-	claude=$(sed -n 's/^claude=//p' "$work/paths")
-	if [ "$(cut -d = -f 1 "$work/paths" | sort | paste -s -d ' ')" != 'claude node' ]; then
-		stop="the programs in $image: not told as the two lines node= and claude="
-		return
-	fi
-	if ! verb l1-kit profile --home "$home" --binary "$node" --binary "$claude" --apply; then
-		stop=$(last_of_verb)
-		return
-	fi
-	compare_profile || return
-	case $copy in
-	equal) return ;;
-	absent)
-		# The linter of OpenShell 0.1.2 rejects a profile whose ID is there, so only here.
-		change profile lint -f "$profile" && change profile import -f "$profile" || return ;;
-	differs)
-		if ! amap-profile update "$profile" "$work/profiles" >"$work/update.json" 2>"$work/err"; then
-			stop=$(first_words)
-			return
-		fi
-		change profile update amap-claude-code -f "$work/update.json" || return ;;
-	esac
-	compare_profile || return
-	[ "$copy" = equal ] || stop="the gateway's copy of the provider profile is still not the rendered one ($copy)"
-}
-change() {
-	printf '+ %s provider %s\n' "$openshell" "$*" >>"$work/said"
-	run 120 "$openshell" --workspace "$workspace" provider "$@"
-}
 
 look_provision() {
 	if ! states; then
@@ -359,10 +216,10 @@ do_provision() {
 			ask --workspace "$workspace" sandbox start "$name"
 			cp "$work/out" "$work/said"
 			[ "$asked" -eq 0 ] || stop="$name: \`sandbox start\` failed: $(first_words)"
-		elif grep -qx "$name absent" "$work/states" && [ -n "$provider_key" ]; then
-			ANTHROPIC_API_KEY=$provider_key verb provision "$name" --apply || stop=$(last_of_verb)
 		else
+			! grep -qx "$name absent" "$work/states" || give_key=$provider_key
 			verb provision "$name" --apply || stop=$(last_of_verb)
+			give_key=''
 		fi
 		cat "$work/said" >>"$work/all-said"
 		[ -z "$stop" ] || break
@@ -370,47 +227,25 @@ do_provision() {
 	mv "$work/all-said" "$work/said"
 }
 
-# $router_is: running, none, or the state that docker has for it.
-router_state() {
-	router_is=none
-	if embedded; then
-		"$docker" ps --filter 'name=^amap-router$' --format '{{.Names}}' </dev/null >"$work/out" 2>"$work/err" &&
-			[ ! -s "$work/out" ] || router_is=running
-		return 0
-	fi
-	if ! "$docker" ps -a --filter 'name=^amap-router-local$' --format '{{.Names}} {{.State}}' \
-	    </dev/null >"$work/out" 2>"$work/err"; then
-		asked=1 asked_program=$docker
-		stop="\`docker ps\` failed: $(first_words)"
-		return 1
-	fi
-	state=$(sed -n 's/^amap-router-local //p' "$work/out")
-	router_is=${state:-none}
-}
-
+started=''		# a file as old as the start of the router, when that was here
 look_router() {
 	router_state || return 0
 	if [ "$router_is" = running ] && published; then
 		skip='it is running and has published the roster'
 		return
 	fi
-	case $router_is in
-	running | none) ;;
-	*) stop="the container amap-router-local is $router_is; look at its logs, then remove it"; return ;;
-	esac
 	plan "$prog" router-config --apply
-	[ "$router_is" = running ] || start_router plan
+	[ "$router_is" = running ] || start_router plan || :
 }
 do_router() {
 	if ! verb router-config --apply; then
 		stop=$(last_of_verb)
 		return
 	fi
-	started=''
 	if [ "$router_is" != running ]; then
 		started=$work/started
 		: >"$started"
-		start_router run
+		start_router run || :		# $stop says what went wrong
 	fi
 	[ -n "$stop" ] || wait_for_roster
 }
@@ -419,26 +254,12 @@ do_router() {
 # the router has seen every member.
 published() {
 	[ -f "$home/roster/roster.json" ] && [ ! -L "$home/roster/roster.json" ] || return 1
-	[ -z "${started-}" ] || [ -n "$(find "$home/roster/roster.json" -newer "$started")" ] || return 1
+	[ -z "$started" ] || [ -n "$(find "$home/roster/roster.json" -newer "$started")" ] || return 1
 	while IFS= read -r name; do
 		[ -f "$home/router-state/$name/first-seen.json" ] || return 1
 	done <"$work/members"
 }
 
-# start_router plan|run: the commands, shown or run.
-start_router() {
-	if embedded; then
-		start_service "$1"
-	elif [ "$router" != ours ]; then
-		"$1" 3600 "$router/docker/build.sh" &&
-			"$1" 300 "$router/docker/run.sh" --config "$home/router.json" --detach
-	else
-		start_container "$1"
-	fi
-	[ "$1" = run ] && [ -z "$stop" ] && ! embedded || return 0
-	router_state || return 0
-	[ "$router_is" = running ] || stop=$(crash_note)
-}
 # What the router may see, PATH and ro or rw, from the configuration that it will have.
 router_mounts() {
 	if [ "$1" = plan ]; then
@@ -447,53 +268,14 @@ router_mounts() {
 		must amap-router --config "$home/router.json" mounts >"$work/mounts"
 	fi
 }
-start_service() {
-	program=$(readlink -f "$(command -v amap-router)")
-	router_mounts "$1"
-	case $program in
-	/usr/* | /bin/*) ;;		# every service has these
-	*) printf '%s\tro\n' "${program%/*}" >>"$work/mounts" ;;
-	esac
-	"$1" 120 "$openshell" service start amap-router --mounts "$work/mounts" --restart unless-stopped ${owner:+--run-as "$owner"} -- \
-	    "$program" --config "$home/router.json" run --interval 5
-}
-start_container() {
-	router_mounts "$1"
-	mkdir -p "$work/context"
-	cp "$(command -v amap-router)" "$work/context/amap-router"
-	"$1" 3600 "$docker" build -t amap-router-local -f "$top/image/router/Dockerfile" "$work/context" || return 0
-	set -- "$1" 300 "$docker" run --detach --name amap-router-local --network none --read-only --cap-drop ALL \
-	    --security-opt no-new-privileges --user "$run_as"
-	while IFS='	' read -r path access; do
-		set -- "$@" --volume "$path:$path:$access"
-	done <"$work/mounts"
-	"$@" amap-router-local --config "$home/router.json" run --interval 5
-}
-
-# One line on a container that does not run: its state, its exit code, its last words.
-crash_note() {
-	code=$("$docker" inspect --format '{{.State.ExitCode}}' amap-router-local </dev/null 2>/dev/null) || code=unreadable
-	if "$docker" logs --tail 50 amap-router-local </dev/null >"$work/out" 2>"$work/err"; then
-		words=$(cat "$work/out" "$work/err" | grep '[^[:space:]]' | tail -n 1 | tr -c '[:print:]\n' '?' | cut -c 1-200)
-	else
-		words=unreadable
-	fi
-	printf 'the container amap-router-local is %s, exit code %s: %s' "$router_is" "$code" "${words:-no log}"
-}
 
 wait_for_roster() {
-	tries=0
+	waited=0
 	until published; do
-		if ! embedded; then
-			router_state || return 0
-			case $router_is in restarting | exited | dead) stop=$(crash_note); return ;; esac
-			sleep 5
-			tries=$((tries + 50))
-		else
-			sleep 0.1
-			tries=$((tries + 1))
-		fi
-		[ "$tries" -le 1800 ] || { stop="$home/roster/roster.json: the router has not published every member within 180 s"; return; }
+		look_at_start || return 0
+		sleep "$poll"
+		waited=$((waited + 1))
+		[ "$waited" -lt "$polls" ] || { stop="$home/roster/roster.json: the router has not published every member within 180 s"; return; }
 	done
 }
 

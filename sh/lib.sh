@@ -24,7 +24,11 @@ warn() {
 refuse() { warn "$@"; exit 1; }
 die() { warn "$@"; exit 2; }
 
-if [ "${openshell##*/}" = amap-sandbox ]; then
+# With embedded sandboxes amap-sandbox stands for the gateway and for docker, and
+# keeps all it knows in one directory, which is named here so that nobody who is
+# started from here has another opinion.
+embedded() { [ "${openshell##*/}" = amap-sandbox ]; }
+if embedded; then
 	if [ -z "${AMAP_SANDBOX_DIR-}" ]; then
 		case $(id -u):${XDG_STATE_HOME-}:${HOME-} in
 		*:/*:*) AMAP_SANDBOX_DIR=$XDG_STATE_HOME/amap-sandbox ;;
@@ -71,7 +75,7 @@ relabel() {
 	done <"$work/err"
 }
 
-# take_option VALUE...: sets $value to the second word; for options with a value.
+# take_value OPTION VALUE...: sets $value to the second word; for options with a value.
 take_value() {
 	[ $# -gt 1 ] || verb_usage "$1: a value must follow"
 	value=$2
@@ -134,11 +138,6 @@ default_run_as() {
 		refuse "--run-as $run_as: only root can run embedded sandboxes as somebody else; leave the option out"
 	fi
 }
-
-# With embedded sandboxes amap-sandbox stands for the gateway and for docker, and
-# keeps all it knows in one directory, which is named here so that nobody who is
-# started from here has another opinion.
-embedded() { [ "${openshell##*/}" = amap-sandbox ]; }
 
 # owner: the option for amap-tree, and the key for directories that the agents' user must own.
 set_owner() {
@@ -267,9 +266,10 @@ ask() {
 	timeout 120 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 }
 
-# The first line that says something, made fit for a terminal.
+# The first line that says something, made fit for a terminal. (The notice of some
+# versions of docker that they are old says nothing.)
 first_words() {
-	words=$(sed -n '/[^[:space:]]/{p;q;}' "$work/err" | tr -c '[:print:]\n' '?' | cut -c 1-200)
+	words=$(sed -n '/^DEPRECATED:/,/^[[:space:]]*$/d; /[^[:space:]]/{p;q;}' "$work/err" | tr -c '[:print:]\n' '?' | cut -c 1-200)
 	if [ -z "$words" ]; then
 		case $asked in
 		124) words='no answer within the time allowed' ;;

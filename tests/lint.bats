@@ -3,7 +3,7 @@ load common
 # The shell scripts, by their first line: payload/ holds data as well.
 scripts() {
 	cd "$TOP" || return
-	grep -lZ -m 1 '^#!/bin/sh' sh/* payload/* examples/agents/* .ci/* | sort -z
+	grep -lZ -m 1 '^#!/bin/sh' sh/* sh/*/* payload/* examples/agents/* .ci/* | sort -z
 }
 
 @test "every script is clean under shellcheck -s sh" {
