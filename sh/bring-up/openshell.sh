@@ -14,7 +14,12 @@ preflight() {
 
 image_built=''
 look_image() {
-	labels=$("$docker" image inspect --format '{{json .Config.Labels}}' "$image" </dev/null 2>/dev/null) || labels='{}'
+	asked=0 asked_program=$docker
+	labels=$("$docker" image inspect --format '{{json .Config.Labels}}' "$image" </dev/null 2>"$work/err") || asked=$?
+	if [ "$asked" -ne 0 ] && ! grep -qi 'no such image' "$work/err"; then
+		stop="\`docker image inspect\` failed: $(first_words)"
+		return
+	fi
 	if [ "$(printf '%s' "$labels" | amap-field amap-openshell.claude-code-version amap-openshell.run-as 2>/dev/null)" \
 	    = "$version	$run_as" ]; then
 		skip='both labels match'
