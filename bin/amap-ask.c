@@ -502,9 +502,6 @@ main(int argc, char *argv[])
 	}
 	if (argc - optind < 3 || strcmp(argv[optind + 1], "--") != 0)
 		am_usage(usage);
-	while ((c = open("/dev/null", O_RDONLY)) >= 0 && c <= 2)
-		;			/* a closed standard descriptor must not become one of our pipes */
-	close(c);
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
 		am_die("pipe");
 	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)

@@ -6,12 +6,10 @@
  * openshell, sections 3 to 9 and 15), and of docker ps and docker inspect, so
  * that an embedded fleet and one on OpenShell are driven alike.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../lib/diag.h"
 #include "../lib/sandbox/cli.h"
@@ -80,10 +78,6 @@ main(int argc, char *argv[])
 
 	am_prog = "amap-sandbox";
 	signal(SIGPIPE, SIG_IGN);
-	/* a descriptor that is missing would be given to the next file that is opened */
-	while ((c = open("/dev/null", O_RDWR)) >= 0 && c < 3)
-		;
-	close(c);
 	if (env != NULL && env[0] != '\0')
 		cli.workspace = env;
 	while ((c = getopt_long(argc, argv, "+g:vV", longopts, NULL)) != -1) {

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,19 @@
 #define QUOTE_BUFFERS 8
 
 const char *am_prog = "amap";
+
+/*
+ * Before main: a standard descriptor that the caller closed would be given to
+ * the next file that is opened, and what is meant for people would be written
+ * into it. Open the wrong way round, so that reading and writing fail as before.
+ */
+__attribute__((constructor)) static void
+hold_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+			return;
+}
 
 static void
 say(int errnum, const char *fmt, va_list ap)

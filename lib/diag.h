@@ -3,7 +3,8 @@
  *
  * The only room of lib/ that prints or exits. A message is one line on
  * standard error, `PROG: OBJECT: REASON`; bytes that come from a file, an
- * agent or a gateway go through am_quote first.
+ * agent or a gateway go through am_quote first. A program that is started
+ * with a standard descriptor closed cannot use it, nor can a file take its place.
  *
  * Exit status of every program here (launchers have their own, in their
  * pages): 0 yes, 1 no, 2 no answer.
