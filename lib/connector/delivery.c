@@ -271,14 +271,13 @@ look_at(struct notice *n)
 
 /* ---- injection ---- */
 
-/* Writes down, before the fact, what is being done with a notice. */
-static int
+/* What the next life must know of an attempt if this one ends. */
+static jv
 record(const struct notice *n, const char *state)
 {
 	jv r = am_set_str(am_set_str(jv_object(), "state", state), "reply", n->in->reply.sun_path);
 
-	r = am_set(r, "pid", jv_number((double)n->session));
-	return am_journal_begin(&journal, key_of(n), am_set_str(r, "start", n->session_start));
+	return am_set_str(am_set(r, "pid", jv_number((double)n->session)), "start", n->session_start);
 }
 
 static void
@@ -314,7 +313,7 @@ launch(struct notice *n, const struct am_rows *to)
 	address_to(n, to->pid);
 	if (am_inject_open(n->in, to->socket, to->key, text) != 0) {
 		snprintf(why, sizeof why, "error: %s", n->in->detail);
-	} else if (record(n, "sent") != 0) {	/* nothing is sent that could not be remembered */
+	} else if (am_journal_begin(&journal, key_of(n), record(n, "sent")) != 0) {	/* nothing is sent that could not be remembered */
 		snprintf(why, sizeof why, "error: %s/attempts: %s", conf.state, strerror(errno));
 		am_inject_close(n->in);
 	} else {
@@ -387,7 +386,7 @@ fly(struct notice *n)
 	if (verdict == AM_V_HELD) {	/* no longer in the way of others */
 		flying--;
 		held++;
-		if (record(n, "held") != 0)
+		if (am_journal_note(&journal, key_of(n), record(n, "held")) != 0)
 			am_warn("%s/attempts/%s", conf.state, key_of(n));
 		tell(n, "held", n->in->detail);
 	} else if (verdict == AM_V_HOLD_OVER && session_lives(n)) {

@@ -39,8 +39,30 @@ am_journal_done(const struct am_journal *j, const char *key)
 	return faccessat(j->ledger, key, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/*
+ * One fsync, that of the directory: that there is a record must last. What it
+ * says may be lost with the machine's power, and then it says "uncertain".
+ */
 int
 am_journal_begin(const struct am_journal *j, const char *key, jv record)
+{
+	size_t len;
+	char *text = am_json_text(record, AM_COMPACT, &len);
+	int fd = openat(j->attempts, key, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int rc = fd >= 0 && am_write_all(fd, text, len) == 0 && fsync(j->attempts) == 0 ? 0 : -1, saved = errno;
+
+	if (fd >= 0)
+		close(fd);
+	if (rc != 0)
+		unlinkat(j->attempts, key, 0);
+	free(text);
+	jv_free(record);
+	errno = saved;
+	return rc;
+}
+
+int
+am_journal_note(const struct am_journal *j, const char *key, jv record)
 {
 	size_t len;
 	char *text = am_json_text(record, AM_COMPACT, &len);

@@ -21,8 +21,9 @@ int am_journal_open(struct am_journal *j, const char *state);
 /* key is "TREE-ID". 1 when it stands in the ledger. */
 int am_journal_done(const struct am_journal *j, const char *key);
 
-/* Records, durably, that an attempt begins, or what has become of it. Consumes. */
+/* Records, durably, that an attempt begins; or what has become of one that has. Both consume. */
 int am_journal_begin(const struct am_journal *j, const char *key, jv record);
+int am_journal_note(const struct am_journal *j, const char *key, jv record);
 
 /* The attempt is over: delivered or given up for good (final), or to be made again. */
 int am_journal_end(const struct am_journal *j, const char *key, int final);
