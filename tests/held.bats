@@ -85,7 +85,7 @@ setup_held() {
 	printf hello >home/instances/beta/outbox/req-9.attachments/0
 	request beta 9 alpha ".draft.attachments = [{filename: \"a.txt\", media_type: \"text/plain\", size_bytes: 5, sha256: \"$(printf hello | sha256sum | cut -d' ' -f1)\"}]"
 	wait_until test -s home/instances/beta/outbox/results/9.json
-	[ ! -e home/instances/beta/outbox/req-9.attachments ]
+	wait_until test ! -e home/instances/beta/outbox/req-9.attachments
 	assert_equal "$(cat home/router-state/beta/held/req-9.attachments/0)" hello
 	run -0 held show beta 9
 	assert_line "file:    a.txt"

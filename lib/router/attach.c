@@ -103,23 +103,45 @@ exact_names(int dir, int n)
 	return ok && seen == n;
 }
 
+/* Reads a file of exactly this size; the room for it is taken once. */
+static char *
+read_exactly(int dir, const char *name, size_t size)
+{
+	int fd = am_open_regular(dir, name, size), saved;
+	char *bytes = fd < 0 ? NULL : malloc(size + 1);
+	size_t n = 0;
+	ssize_t got = 1;
+
+	while (bytes != NULL && got > 0 && n <= size)
+		if ((got = read(fd, bytes + n, size + 1 - n)) > 0)
+			n += (size_t)got;
+		else if (got < 0 && errno == EINTR)
+			got = 1;
+	saved = bytes == NULL || got < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	if (bytes != NULL && (got < 0 || n != size)) {
+		free(bytes);
+		bytes = NULL;
+	}
+	errno = saved;
+	return bytes;
+}
+
 static int
 read_blob(struct amr_blob *b, int dir, int i, jv item)
 {
-	double size = 0;
 	jv v = am_get(item, "size_bytes", JV_KIND_NUMBER);
 	char name[16];
 
-	if (jv_is_valid(v))
-		size = jv_number_value(v);
+	b->len = (size_t)jv_number_value(v);
 	jv_free(v);
 	snprintf(name, sizeof name, "%d", i);
-	b->bytes = am_read_regular(dir, name, (size_t)size, &b->len);
-	if (b->bytes == NULL)
+	if ((b->bytes = read_exactly(dir, name, b->len)) == NULL)
 		return -1;
 	amr_digest(b->bytes, b->len, b->sha256);
 	errno = 0;
-	return b->len == (size_t)size && strcmp(b->sha256, am_str(item, "sha256")) == 0 ? 0 : -1;
+	return strcmp(b->sha256, am_str(item, "sha256")) == 0 ? 0 : -1;
 }
 
 static jv

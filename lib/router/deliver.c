@@ -186,6 +186,7 @@ write_blobs(const struct amr_letter *l, int notices, const char *nid)
 	if (l->n_blobs == 0)
 		return 0;
 	snprintf(name, sizeof name, "%s.attachments", nid);
+	amr_remove_tree(notices, name);		/* of an attempt that was cut short */
 	if ((dir = amr_dir(notices, name)) < 0)
 		return -1;
 	for (size_t i = 0; i < l->n_blobs && rc == 0; i++) {

@@ -104,7 +104,8 @@ amr_state_publish(const struct amr_router *r, const char *instance, const char *
 int
 amr_is_shortage(int errnum)
 {
-	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == EIO || errnum == EINTR;
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == EIO || errnum == EINTR ||
+	    errnum == ENOSPC || errnum == EDQUOT;
 }
 
 void

@@ -129,13 +129,18 @@ static int intake(struct amr_turn *t, const char *id);
 static int
 conclude(struct amr_turn *t, struct amr_request *q)
 {
+	jv result;
+
 	if (q->answer.hold && amr_hold(t, q) != 0)
 		return -1;
-	if (amr_conclude(t, q) != 0)
+	result = amr_result(q);
+	if (amr_record(t, q, result) != 0) {
+		jv_free(result);
 		return -1;
+	}
 	amr_count(t->in, strcmp(q->answer.outcome, "accepted") == 0 ? AM_ACCEPTED :
 	    strcmp(q->answer.outcome, "rejected") == 0 ? AM_REJECTED : AM_QUEUED);
-	return 0;
+	return amr_answer(t, q->id, result);
 }
 
 /* Places what the plan says, under the protection of its intent, and answers. */
@@ -238,7 +243,7 @@ static int
 again(struct amr_turn *t, const char *id, jv envelope)
 {
 	amr_count(t->in, AM_RESUMED);
-	am_answer(t, id, jv_object_get(jv_copy(envelope), jv_string("result")));
+	amr_answer(t, id, jv_object_get(jv_copy(envelope), jv_string("result")));
 	return 0;
 }
 
@@ -246,7 +251,7 @@ static int
 reused(struct amr_turn *t, struct amr_request *q)
 {
 	amr_refuse(q, "rejected", "req_id_reused", "another request had this id");
-	am_answer(t, q->id, amr_result(q));
+	amr_answer(t, q->id, amr_result(q));
 	amr_count(t->in, AM_REUSED);
 	amr_count(t->in, AM_REJECTED);
 	return 0;

@@ -6,7 +6,7 @@
 
 #include "router/deliver.h"
 
-struct am_answer {
+struct amr_answer {
 	const char *outcome, *reason;	/* outcome NULL: none yet */
 	jv detail, message_id;		/* a string or null */
 	jv recipients, attachments;	/* an array, or invalid: no such member */
@@ -21,7 +21,7 @@ struct amr_request {
 	jv doc, draft;
 	struct amr_blob *blobs;
 	size_t n_blobs;
-	struct am_answer answer;
+	struct amr_answer answer;
 };
 
 void amr_request_init(struct amr_request *q, const char *id);

@@ -31,45 +31,64 @@ amr_result(const struct amr_request *q)
 
 /* ---- the outbox ---- */
 
-static void
+/*
+ * What the agent put in the way is its own loss: the answer stands in the
+ * private record. A shortage passes, so it is an error, and tried again.
+ */
+static int
 publish(struct amr_turn *t, const char *id, jv result)
 {
-	int dir = amr_dir(t->outbox, "results");
+	int dir = amr_dir(t->outbox, "results"), rc = dir;
 	char name[AM_REQ_ID_MAX + 8];
 
 	snprintf(name, sizeof name, "%s.json", id);
-	if (dir < 0 || amr_publish_json(dir, name, jv_copy(result), 0600) != 0)
-		amr_log(AM_WARNING, ".outbound", "result %s of %s cannot be published: %s", id, t->in->name, strerror(errno));
-	jv_free(result);
 	if (dir >= 0)
+		rc = amr_publish_json(dir, name, jv_copy(result), 0600);
+	jv_free(result);
+	if (rc < 0 && !amr_is_shortage(errno)) {
+		amr_log(AM_WARNING, ".outbound", "result %s of %s cannot be published: %s", id, t->in->name, strerror(errno));
+		rc = 0;
+	}
+	if (dir >= 0) {
+		int saved = errno;
+
 		close(dir);
+		errno = saved;
+	}
+	return rc < 0 ? -1 : 0;
 }
 
-static void
+static int
 archive(struct amr_turn *t, const char *id)
 {
-	int dir = amr_dir(t->outbox, "processed");
+	int dir = amr_dir(t->outbox, "processed"), rc = dir, saved;
 	char name[AM_REQ_ID_MAX + 32];
 
 	snprintf(name, sizeof name, "req-%s.json", id);
-	if ((dir < 0 || renameat(t->outbox, name, dir, name) != 0) && errno != ENOENT) {
+	if (dir >= 0)
+		rc = renameat(t->outbox, name, dir, name);
+	saved = errno;
+	if (dir >= 0)
+		close(dir);
+	errno = saved;
+	if (rc < 0 && amr_is_shortage(saved))
+		return -1;
+	if (rc < 0 && saved != ENOENT) {
 		amr_log(AM_WARNING, ".outbound", "request %s of %s cannot be archived, removed: %s", id, t->in->name,
-		    strerror(errno));
+		    strerror(saved));
 		if (unlinkat(t->outbox, name, 0) != 0 && errno != ENOENT)
 			amr_log(AM_WARNING, ".outbound", "request %s of %s cannot be removed: %s", id, t->in->name,
 			    strerror(errno));
 	}
-	if (dir >= 0)
-		close(dir);
 	snprintf(name, sizeof name, "req-%s.attachments", id);
 	amr_remove_tree(t->outbox, name);
+	return 0;
 }
 
-void
-am_answer(struct amr_turn *t, const char *id, jv result)
+int
+amr_answer(struct amr_turn *t, const char *id, jv result)
 {
-	publish(t, id, result);
-	archive(t, id);
+	return publish(t, id, result) != 0 ? -1 : archive(t, id);
 }
 
 int
@@ -81,17 +100,4 @@ amr_record(struct amr_turn *t, const struct amr_request *q, jv result)
 	envelope = am_set(envelope, "result", jv_copy(result));
 	snprintf(name, sizeof name, "%s.json", q->id);
 	return amr_state_publish(t->r, t->in->name, "results", name, envelope);
-}
-
-int
-amr_conclude(struct amr_turn *t, struct amr_request *q)
-{
-	jv result = amr_result(q);
-
-	if (amr_record(t, q, result) != 0) {
-		jv_free(result);
-		return -1;
-	}
-	am_answer(t, q->id, result);
-	return 0;
 }

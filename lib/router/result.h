@@ -13,10 +13,10 @@ jv amr_result(const struct amr_request *q);
 /* The private record of an answer, durable: what says that the request is done. -1 with errno. */
 int amr_record(struct amr_turn *t, const struct amr_request *q, jv result);	/* borrows result */
 
-/* Publishes a result (consumes) and takes the request out of the outbox. */
-void am_answer(struct amr_turn *t, const char *id, jv result);
-
-/* Both, in this order. -1 with errno when the record could not be written; then the request is still there. */
-int amr_conclude(struct amr_turn *t, struct amr_request *q);
+/*
+ * Publishes a result (consumes) and takes the request out of the outbox. -1
+ * with errno when it must be tried again; then the request is still there.
+ */
+int amr_answer(struct amr_turn *t, const char *id, jv result);
 
 #endif

@@ -137,7 +137,7 @@ int amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consu
 /* Empties and removes a directory below at; bounded, and follows nothing. */
 void amr_remove_tree(int at, const char *name);
 
-/* 1 for an errno that says nothing about the file: descriptors, memory, a failing disk. */
+/* 1 for an errno that says nothing about the file: descriptors, memory, room, a failing disk. */
 int amr_is_shortage(int errnum);
 void amr_digest(const char *bytes, size_t len, char hex[65]);
 

@@ -1,0 +1,232 @@
+# Every point at which the router can die or a call can fail, one after the other.
+load common
+load router
+
+setup_file() {
+	cc -O1 -shared -fPIC -w -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/fault.so" "$BATS_TEST_DIRNAME/tools/fault.c" -ldl
+}
+
+# In memory where that is possible: these tests run the router some thousand times.
+setup() {
+	local memory=/dev/shm
+	[ -w "$memory" ] || memory=$BATS_TEST_TMPDIR
+	work=$(mktemp -d "$memory/amap-crash.XXXXXX")
+	cd "$work" || exit
+	shopt -s globstar
+	asan=
+	! grep -q __asan_init "$BIN/amap-router" || asan=$(cc -print-file-name=libasan.so):
+}
+
+teardown() {
+	rm -rf "$work"
+}
+
+# faulty N WHAT COMMAND...: COMMAND with its Nth change of files failing so. Its output is of no interest.
+faulty() {
+	local n=$1 what=$2
+	shift 2
+	FAULT_AT=$n FAULT_DO=$what FAULT_COUNT=$PWD/count FAULT_TRACE=${TRACE:-} LD_PRELOAD=$asan$BATS_FILE_TMPDIR/fault.so \
+	    "$@" >/dev/null 2>&1 || true
+}
+
+router() {
+	"$BIN/amap-router" --config home/router.json "$@"
+}
+
+# every WHAT... -- INVARIANT COMMAND...: for each call that COMMAND makes and each WHAT: the home as
+# prepared, COMMAND with that fault, COMMAND once more without, then INVARIANT.
+every() {
+	local whats=() invariant last n what
+	while [ "$1" != -- ]; do whats+=("$1"); shift; done
+	invariant=$2
+	shift 2
+	mv home prepared
+	cp -a prepared home
+	faulty 0 none "$@"
+	read -r last <count
+	[ "$last" -gt 10 ]
+	for what in "${whats[@]}"; do
+		for ((n = 1; n <= last; n++)); do
+			rm -rf home
+			cp -a prepared home
+			faulty "$n" "$what" "$@"
+			"$@" >second 2>&1
+			if ! $invariant || ! "$BIN/amap-router" check home/router-state >checked; then
+				echo "after $what at call $n of $last:" "$(cut -c1-200 second checked 2>/dev/null)" >&2
+				return 1
+			fi
+		done
+	done
+}
+
+# Without a process for each question: there are thousands.
+count() {
+	[ -e "$1" ] && n=$# || n=0
+}
+
+files() {
+	local where sum=0 n
+	for where; do
+		count home/instances/"$where"/notices/notice-*.json
+		sum=$((sum + n))
+	done
+	placed=$sum
+}
+
+said() {
+	local text
+	verdict=
+	[ -e home/instances/"$1"/outbox/results/"$2".json ] && read -r -d '' text <home/instances/"$1"/outbox/results/"$2".json
+	[[ $text =~ \"outcome\":\"([a-z_]+)\".*\"reason_code\":\"([a-z_]+)\" ]] || return
+	verdict="${BASH_REMATCH[1]} ${BASH_REMATCH[2]}"
+}
+
+# The result of alpha's request 1 fits the number of notices, and nothing is left half done.
+answered() {
+	said alpha 1 || return
+	[ ! -e home/instances/alpha/outbox/req-1.json ] && [ ! -e home/instances/alpha/outbox/req-1.attachments ] || return
+	! compgen -G 'home/**/.*.tmp' >/dev/null || return
+	files ${where:-beta/peer beta/inbox gamma/inbox}
+	case $verdict in
+	"accepted partial_delivery") [ "$placed" = 1 ] ;;
+	accepted*) [ "$placed" = "$wanted" ] ;;
+	"queued_for_human delivery_failed") [ "$failing" = yes ] && [ "$placed" = 0 ] ;;
+	*) false ;;
+	esac
+}
+
+setup_tasks() {
+	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta gamma
+	once 2>/dev/null
+	wanted=1
+	failing=no
+}
+
+@test "killed anywhere in a delegation: afterwards one notice, one answer" {
+	setup_tasks
+	request alpha 1 beta
+	every kill -- answered router once
+}
+
+@test "any call failing in a delegation: afterwards one notice and its answer, or none and delivery_failed" {
+	setup_tasks
+	failing=yes
+	request alpha 1 beta
+	every EIO ENOSPC EMFILE EINTR -- answered router once
+}
+
+@test "killed anywhere in a delegation with attachments" {
+	setup_tasks
+	mkdir home/instances/alpha/outbox/req-1.attachments
+	printf hello >home/instances/alpha/outbox/req-1.attachments/0
+	request alpha 1 beta ".draft.attachments = [{filename: \"f\", media_type: \"m\", size_bytes: 5, sha256: \"$(printf hello | sha256sum | cut -d' ' -f1)\"}]"
+	every kill -- answered router once
+}
+
+@test "killed anywhere, or any call failing, in a reply" {
+	fleet '"peer_senders":{"alpha":["gamma"]}' alpha beta gamma
+	once 2>/dev/null
+	request gamma 9 alpha
+	once
+	wanted=1
+	failing=yes
+	where=gamma/peer
+	request alpha 1 gamma ".in_reply_to = \"$(jq -r .message_id home/instances/gamma/outbox/results/9.json)\""
+	every kill EIO -- answered router once
+}
+
+@test "killed anywhere in a mail to two: both get it, once" {
+	fleet '"mail_graph":"all"' alpha beta gamma
+	once 2>/dev/null
+	request alpha 1 beta,gamma
+	wanted=2
+	failing=no
+	every kill -- answered router once
+}
+
+@test "any call failing in a mail to two: no one gets it twice, and the answer says who did" {
+	fleet '"mail_graph":"all"' alpha beta gamma
+	once 2>/dev/null
+	request alpha 1 beta,gamma
+	wanted=2
+	failing=yes
+	every EIO ENOSPC -- answered router once
+}
+
+@test "killed anywhere while a request is held, and while it is released: delivered once, told once" {
+	fleet '"peer_senders":{"alpha":["beta"]}' alpha beta gamma
+	once 2>/dev/null
+	request alpha 1 beta
+	held_once() {
+		said alpha 1
+		[ "$verdict" = "queued_for_human recipient_not_allowlisted" ] &&
+		    cmp -s home/router-state/alpha/held/req-1.json home/instances/alpha/outbox/processed/req-1.json
+	}
+	every kill EIO ENOSPC -- held_once router once
+
+	rm -rf home && mv prepared home && once
+	mkdir -p home/router-state/.decisions
+	jq -nc --arg d "$(sha256sum <home/router-state/alpha/held/req-1.json | cut -d' ' -f1)" \
+	    '{schema: 1, instance: "alpha", req_id: "1", decision: "release", as: "task", digest: $d}' >'home/router-state/.decisions/alpha~1.json'
+	released_once() {
+		files beta/peer && [ "$placed" = 1 ] && files alpha/inbox && [ "$placed" = 1 ] || return
+		! compgen -G 'home/router-state/alpha/held/*' && ! compgen -G 'home/router-state/.decisions/*~*' &&
+		    grep -q '"decision":"release"' home/router-state/alpha/decided/req-1.json
+	}
+	every kill -- released_once router once
+}
+
+@test "killed anywhere, or any call failing, in a reset: run again it ends as never seen" {
+	setup_tasks
+	request alpha 1 beta
+	request alpha 2 gamma
+	once
+	request alpha 3 beta
+	echo x >home/instances/alpha/inbox/notices/foreign
+	never_seen() {
+		[ "$(find home/router-state/alpha -mindepth 1 | sort | xargs)" = "home/router-state/alpha/audit home/router-state/alpha/audit/log.jsonl" ] &&
+		    [ "$(find home/instances/alpha -type f)" = "" ] && [ -d home/instances/alpha/outbox/processed ] &&
+		    [ "$(notices beta peer)" = 1 ]
+	}
+	every kill EIO -- never_seen router reset alpha --yes
+}
+
+@test "killed anywhere in an outcome: recorded once, the file is gone, the sender is told at most once" {
+	setup_tasks
+	request alpha 1 beta
+	once
+	id=$(jq -r .message_id home/instances/alpha/outbox/results/1.json)
+	mkdir -p home/instances/beta/outbox/ext/claude-code/outcomes
+	jq -nc --arg id "$id" '{outcome: "denied", ts: "t", tree: "peer", notice_id: $id}' >home/instances/beta/outbox/ext/claude-code/outcomes/peer-"$id".json
+	recorded() {
+		files alpha/inbox
+		! compgen -G 'home/instances/beta/outbox/ext/claude-code/outcomes/*' && [ "$placed" -le 1 ] &&
+		    [ -s home/router-state/beta/outcomes/peer-"$id".denied.json ]
+	}
+	every kill EIO ENOSPC -- recorded router once
+}
+
+@test "what is said is durable first: file, name, and only then the next step" {
+	setup_tasks
+	request alpha 1 beta
+	TRACE=$PWD/trace faulty 0 none amap-router --config home/router.json once
+	# Each renamed file was flushed before, and its directory right after.
+	awk '$1 == "fsync" { flushed[$2] = 1; last = $2 }
+	    $1 == "write" { delete flushed[$2] }
+	    pending != "" && $1 != "fsync" && $1 != "open" { print "not flushed: " pending; bad = 1; pending = "" }
+	    pending != "" && $1 == "fsync" && $2 == pending { pending = "" }
+	    $1 == "rename" && $3 !~ /processed/ {
+		if (!flushed[$2]) { print "renamed unflushed: " $0; bad = 1 }
+		pending = $3; sub("/[^/]*$", "", pending); names = names " " $3 }
+	    END { exit bad }' trace
+	steps=$(grep -oE '^rename .*|^fsync .*/(\.intent|log\.jsonl)$' trace | sed -E 's/^rename [^ ]* //; s/^fsync //' |
+	    sed -E "s|$PWD/home/||; s/notice-[0-9a-f]{32}/N/" | xargs -n1)
+	assert_equal "$steps" "router-state/.intent
+instances/beta/peer/messages/N.json
+router-state/beta/delivered/N.json
+router-state/beta/audit/log.jsonl
+instances/beta/peer/notices/N.json
+router-state/alpha/results/1.json
+instances/alpha/outbox/results/1.json
+instances/alpha/outbox/processed/req-1.json"
+}

@@ -1,0 +1,156 @@
+# An agent does what it likes in its own outbox; the router serves the others and follows nothing.
+load common
+load router
+
+# For tests/data/router/hostile.txt.
+good() {
+	jq -nc --arg id "$1" '{contract_version: "2", req_id: $id, draft: {to: ["beta@fleet.example"], subject: "", body_text: ""}}' >.t
+	mv .t "req-$1.json"
+}
+
+sized() {
+	local i sum
+	mkdir "req-$1.attachments"
+	for i in $(seq 0 $(($2 - 1))); do head -c "$3" /dev/zero >"req-$1.attachments/$i"; done
+	sum=$(sha256sum <"req-$1.attachments/0" | cut -d' ' -f1)
+	jq -nc --arg id "$1" --argjson n "$2" --argjson size "$3" --arg sum "$sum" '{contract_version: "2", req_id: $id, draft: {to: ["beta@fleet.example"],
+	    subject: "", body_text: "", attachments: [range($n) | {filename: "f", media_type: "m", size_bytes: $size, sha256: $sum}]}}' >.t
+	mv .t "req-$1.json"
+}
+
+now() {
+	echo $(($(date +%s%N) / 1000000))
+}
+
+# ask ID: a task from beta to gamma, answered; how long that took, in milliseconds.
+ask() {
+	local from
+	request beta "$1" gamma
+	from=$(now)
+	wait_until test -s home/instances/beta/outbox/results/"$1".json
+	took=$(($(now) - from))
+	assert_equal "$1: $(verdict beta "$1")" "$1: accepted peer_routed"
+}
+
+# In memory where that is possible: what is measured is the router, not the disk.
+setup() {
+	work=$BATS_TEST_TMPDIR
+	[ ! -w /dev/shm ] || work=$(mktemp -d /dev/shm/amap-hostile.XXXXXX)
+	cd "$work" || exit
+	fleet '"task_graph":"all"' alpha beta gamma
+	mkdir target
+	echo secret >target/secret
+	T=$PWD/target
+	SUM=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+}
+
+teardown() {
+	chmod 755 home/instances/alpha/outbox
+	stop_router
+	rm -rf "$work"
+}
+
+@test "B52 B53 27.6: every hostile outbox: others are served within a second, each request is answered at most once" {
+	start_router 0.1
+	ask first
+	slow=$((1000 + 20 * took))	# a loaded machine is not the router's fault
+	count=0
+	while IFS=$'\t' read -r label commands; do
+		case $label in '#'* | '') continue ;; esac
+		count=$((count + 1))
+		(cd home/instances/alpha/outbox && eval "$commands") >/dev/null 2>&1 3>&- || true
+		ask "h-$label"
+		if [ "$took" -gt "$slow" ]; then
+			echo "$label: another's request took $took ms" >&2
+			return 1
+		fi
+		sleep 0.15	# a poll over it as well
+		kill -0 "$router"
+		chmod 755 home/instances/alpha/outbox
+		wait_until rm -rf home/instances/alpha/outbox
+		mkdir -p home/instances/alpha/outbox/{results,processed}
+		amap-router check home/router-state >checked || { cat checked >&2; false; }
+		# The next one begins with the same ids.
+		rm -rf home/router-state/alpha/results home/router-state/beta/delivered home/instances/beta/peer/{notices,messages}/*
+	done <"$DATA/router/hostile.txt"
+	[ "$count" -ge 50 ]
+	assert_equal "$(ls target | grep -v '^linked$')" secret
+	assert_equal "$(cat target/secret)" secret
+	ask last
+	assert_equal "$(jq '.totals.instance_errored >= 0' home/router-state/status.json)" true
+	if ! grep -q __asan_init "$BIN/amap-router"; then
+		kb=$(awk '/^VmRSS/ { print $2 }' /proc/"$router"/status)
+		[ "$kb" -lt 8192 ]
+	fi
+}
+
+@test "a hundred thousand files: the others are served, and the router stays small" {
+	start_router 1
+	ask first
+	slow=$((1000 + 20 * took))
+	kill -STOP "$router"
+	(cd home/instances/alpha/outbox && seq -f 'junk-%.0f' 100000 | xargs touch)
+	kill -CONT "$router"
+	for i in 1 2 3; do
+		ask "n$i"
+		[ "$took" -le "$slow" ]
+	done
+	request alpha a beta
+	wait_until test -s home/instances/alpha/outbox/results/a.json
+	assert_equal "$(verdict alpha a)" "accepted peer_routed"
+	kill -HUP "$router"
+	ask n4
+	[ "$took" -le "$slow" ]
+	assert_equal "$(grep -c 'are no requests' log)" 1
+	grep -q __asan_init "$BIN/amap-router" || [ "$(awk '/^VmRSS/ { print $2 }' /proc/"$router"/status)" -lt 8192 ]
+}
+
+@test "B49 more at once than the kernel tells: nothing is lost" {
+	start_router 60
+	kill -STOP "$router"
+	(cd home/instances/alpha/outbox && echo x >t && perl -e 'for (1 .. 10000) { rename "t", "u"; rename "u", "t" }')
+	mkdir batch
+	for i in $(seq 30); do
+		jq -nc --arg id "$i" '{contract_version: "2", req_id: $id, draft: {to: ["beta@fleet.example"], subject: "", body_text: ""}}' >batch/req-$i.json
+	done
+	mv batch/*.json home/instances/alpha/outbox/
+	kill -CONT "$router"
+	for i in $(seq 30); do wait_until test -s home/instances/alpha/outbox/results/$i.json; done
+	grep -q 'more happened than the kernel could tell' log
+	assert_equal "$(notices beta peer)" 30
+}
+
+@test "a burst of 300 requests in one moment, each answered once" {
+	start_router 60
+	mkdir batch
+	seq -w 300 | while read -r i; do
+		printf '{"contract_version":"2","req_id":"%s","draft":{"to":["beta@fleet.example"],"subject":"","body_text":""}}' "$i" >batch/req-$i.json
+	done
+	mv batch/*.json home/instances/alpha/outbox/ 2>/dev/null || true	# mv looks back at what has been taken
+	wait_until test -s home/instances/alpha/outbox/results/300.json
+	all_answered() { [ "$(ls home/instances/alpha/outbox/results | wc -l)" = 300 ]; }
+	wait_until all_answered
+	assert_equal "$(notices beta peer)" 300
+	run -0 amap-router check home/router-state
+	assert_output "0 problems, 0 notes"
+}
+
+@test "an authored fleet of namespaces without a domain works by mail" {
+	mkdir -p state a/outbound a/inbound b/outbound
+	jq -nc --arg d "$PWD" '{state_dir: ($d + "/state"), mail_graph: "all",
+	    instances: {alpha: {namespace: ($d + "/a")}, beta: {namespace: ($d + "/b")}}}' >c.json
+	run -0 amap-router --config c.json provision beta
+	assert_output "INBOX_NOTICE_DIR=$PWD/b/inbound/notices
+INBOX_MESSAGE_DIR=$PWD/b/inbound/messages
+OUTBOX_DIR=$PWD/b/outbound
+MAILBOX_AGENT_ID=beta"
+	amap-router --config c.json once 2>/dev/null
+	jq -nc '{contract_version: "2", req_id: "1", draft: {to: ["agent.beta@local"], subject: "", body_text: ""}}' >a/outbound/req-1.json
+	amap-router --config c.json once 2>/dev/null
+	assert_equal "$(jq -r .reason_code a/outbound/results/1.json)" allowlisted
+	assert_equal "$(jq -r .message.from b/inbound/notices/*.json)" agent.alpha@local
+	assert_equal "$(jq -r .mode state/alpha/first-seen.json)" namespace
+	amap-validate -q --class notice b/inbound/notices/*.json
+	run -0 amap-router check state
+	assert_output "0 problems, 0 notes"
+}
