@@ -86,7 +86,10 @@ scan(struct amr_turn *t)
 		int kind = kind_of(fd, e);
 
 		if (kind == DT_LNK || (kind == DT_REG && !amr_is_request_name(e->d_name, id))) {
-			if (bad++ == 0)
+			size_t len = strlen(e->d_name);
+
+			/* A file on its way comes and goes: counted, and no news. */
+			if ((len < 4 || strcmp(e->d_name + len - 4, ".tmp") != 0) && bad++ == 0)
 				snprintf(first, sizeof first, "%s", e->d_name);
 			amr_count(in, AM_SEEN);
 			amr_count(in, AM_BAD_NAME);
