@@ -13,6 +13,7 @@
 #include "check.h"
 #include "diag.h"
 #include "members.h"
+#include "mounts.h"
 #include "path.h"
 #include "yamlread.h"
 
@@ -134,8 +135,36 @@ strange_hosts(jv found, const struct am_yaml *node, jv hosts)
 	return found;
 }
 
+/* What an embedded sandbox's own process has of the network; NULL, or why that cannot be told. */
+static const char *
+interfaces(jv *found, jv answers, const char *name)
+{
+	const char *why = NULL;
+	struct am_asked a;
+	char seen[200];
+	jv entries;
+
+	if (!am_asked(answers, "inspect", name, &a))
+		return NULL;		/* of docker and of what does not run only the policy can be read */
+	entries = am_json_parse(a.out, strlen(a.out));
+	if (jv_get_kind(entries) == JV_KIND_ARRAY) {
+		jv_array_foreach(entries, i, e) {
+			const char *names = am_is_embedded(e) ? am_networks(e, seen, sizeof seen) : "none";
+
+			if (names == NULL)
+				why = "the network of its process cannot be looked at";
+			else if (strcmp(names, "none") != 0)
+				*found = jv_array_append(*found, jv_string_fmt("interface %s", names));
+			jv_free(e);
+		}
+	}
+	jv_free(entries);
+	return why;
+}
+
 static void
-check_egress(struct am_checks *out, const struct am_member *m, const struct am_yaml *policy, const char *why, jv hosts)
+check_egress(struct am_checks *out, const struct am_member *m, const struct am_yaml *policy, const char *why, jv hosts,
+    jv answers)
 {
 	static const char *const known[] = { "version", "filesystem_policy", "landlock", "process", "network_policies" };
 	char claim[80];
@@ -149,13 +178,15 @@ check_egress(struct am_checks *out, const struct am_member *m, const struct am_y
 		c.remedy = "the provider profile must be readable";
 		why = am_json_why(jv_copy(hosts));
 	}
+	c.actual = jv_array();
+	if (why == NULL)
+		why = interfaces(&c.actual, answers, m->name);
 	if (why != NULL) {
 		am_check_unknown(out, &c, why);
 		return;
 	}
-	c.remedy = "find out who added the named keys and hosts to the sandbox's policy, and remove them";
+	c.remedy = "find out who gave the sandbox the named keys, hosts or interfaces, and take them away";
 	c.expected = jv_array();
-	c.actual = jv_array();
 	for (const struct am_yaml *n = policy->first; n != NULL; n = n->next) {
 		int ours = 0;
 
@@ -181,7 +212,7 @@ check(struct am_checks *out, const struct am_member *m, jv answers, jv hosts)
 	else if ((policy = am_yaml_parse(a.out, strlen(a.out), fault)) == NULL)
 		why = fault;
 	check_sides(out, m, policy, why);
-	check_egress(out, m, policy, why, hosts);
+	check_egress(out, m, policy, why, hosts, answers);
 	if (policy != NULL)
 		am_yaml_free(policy);
 }

@@ -21,12 +21,14 @@
 
 static const char usage[] =
 "usage: amap-probe-router --config FILE --name NAME [--program-dir DIR] [ANSWERS]\n"
+"       amap-probe-router --problem TEXT\n"
 "\n"
 "Prints up to six checks of the router's container.\n"
 "\n"
 "  --config FILE      the router's configuration, <home>/router.json\n"
 "  --name NAME        the container's name\n"
-"  --program-dir DIR  where its program lies, mounted read-only as well\n";
+"  --program-dir DIR  where its program lies, mounted read-only as well\n"
+"  --problem TEXT     there is no router to ask about, and why\n";
 
 /* The evidence of a router that is there. */
 struct scene {
@@ -157,30 +159,6 @@ check_running(struct am_checks *out, const struct scene *s, const char *name)
 	am_check_equal(out, &c);
 }
 
-/* The interfaces that the process of an embedded service has but the loopback: "none", or their names. */
-static const char *
-networks(jv entry, char *seen, size_t size)
-{
-	jv state = am_get(entry, "State", JV_KIND_OBJECT), pid = am_get(state, "Pid", JV_KIND_NUMBER);
-	long process = jv_is_valid(pid) ? (long)jv_number_value(pid) : 0;
-	char path[64], line[512], name[32];
-	FILE *fp;
-
-	jv_free(pid);
-	jv_free(state);
-	snprintf(path, sizeof path, "/proc/%ld/net/dev", process);
-	if (process <= 0 || (fp = fopen(path, "re")) == NULL)
-		return NULL;
-	seen[0] = '\0';
-	while (fgets(line, sizeof line, fp) != NULL)
-		if (sscanf(line, " %31[^: \n]:", name) == 1 && strchr(line, ':') != NULL && strcmp(name, "lo") != 0) {
-			strlcat(seen, seen[0] == '\0' ? "" : " ", size);
-			strlcat(seen, name, size);
-		}
-	fclose(fp);
-	return seen[0] == '\0' ? "none" : seen;
-}
-
 static void
 check_posture(struct am_checks *out, const struct scene *s)
 {
@@ -190,8 +168,8 @@ check_posture(struct am_checks *out, const struct scene *s)
 	char seen[200];
 
 	c.remedy = "remove the container and start it with the router's own start script";
-	if (am_has(s->entry, "Mountinfo"))		/* no docker: look for ourselves */
-		network = networks(s->entry, seen, sizeof seen);
+	if (am_is_embedded(s->entry))		/* no docker: look for ourselves */
+		network = am_networks(s->entry, seen, sizeof seen);
 	if (network == NULL || restart == NULL) {
 		am_check_unknown(out, &c, "docker inspect shows no network mode or no restart policy");
 	} else {
@@ -399,10 +377,11 @@ main(int argc, char *argv[])
 		{ "config", required_argument, NULL, 'c' },
 		{ "name", required_argument, NULL, 'n' },
 		{ "program-dir", required_argument, NULL, 'p' },
+		{ "problem", required_argument, NULL, 'x' },
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	const char *config = NULL, *name = NULL, *program_dir = NULL;
+	const char *config = NULL, *name = NULL, *program_dir = NULL, *problem = NULL;
 	struct am_checks out = { .fp = stdout };
 	jv answers;
 	int ch;
@@ -413,11 +392,19 @@ main(int argc, char *argv[])
 		case 'c': config = optarg; break;
 		case 'n': name = optarg; break;
 		case 'p': program_dir = optarg; break;
+		case 'x': problem = optarg; break;
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (config == NULL || name == NULL || argc - optind > 1)
+	if ((problem == NULL && (config == NULL || name == NULL)) || argc - optind > 1)
 		am_usage(usage);
+	if (problem != NULL) {
+		struct am_check c = running;
+
+		c.remedy = "name the router's checkout, or use --router ours";
+		am_check_unknown(&out, &c, am_quotes(problem));
+		return am_finish(am_check_end(&out));
+	}
 	answers = am_answers_read(argc > optind ? argv[optind] : "-");
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));

@@ -174,22 +174,55 @@ look_at_ids(struct am_mounts *m, long pid)
 	close(fd);
 }
 
+static long
+process_of(jv entry)
+{
+	jv state = am_get(entry, "State", JV_KIND_OBJECT), pid = am_get(state, "Pid", JV_KIND_NUMBER);
+	long process = jv_is_valid(pid) ? (long)jv_number_value(pid) : 0;
+
+	jv_free(pid);
+	jv_free(state);
+	return process;
+}
+
+int
+am_is_embedded(jv entry)
+{
+	return am_has(entry, "Mountinfo");
+}
+
+const char *
+am_networks(jv entry, char *seen, size_t size)
+{
+	char path[64], line[512], name[32];
+	long process = process_of(entry);
+	FILE *fp;
+
+	snprintf(path, sizeof path, "/proc/%ld/net/dev", process);
+	if (process <= 0 || (fp = fopen(path, "re")) == NULL)
+		return NULL;
+	seen[0] = '\0';
+	while (fgets(line, sizeof line, fp) != NULL)
+		if (strchr(line, ':') != NULL && sscanf(line, " %31[^: \n]", name) == 1 && strcmp(name, "lo") != 0) {
+			strlcat(seen, seen[0] == '\0' ? "" : " ", size);
+			strlcat(seen, name, size);
+		}
+	fclose(fp);
+	return seen[0] == '\0' ? "none" : seen;
+}
+
 int
 am_mounts_read(struct am_mounts *m, jv entry, jv wanted, int binds_only)
 {
-	jv list = jv_invalid(), state, pid;
 	const char *table = am_str(entry, "Mountinfo");
-	long process = 0;
+	long process = process_of(entry);
+	jv list = jv_invalid();
 	int rc;
 
 	memset(m, 0, sizeof *m);
 	m->rows = jv_object();
 	m->shared = jv_object();
-	state = am_get(entry, "State", JV_KIND_OBJECT);
-	pid = am_get(state, "Pid", JV_KIND_NUMBER);
-	if (jv_is_valid(pid))
-		process = (long)jv_number_value(pid);
-	if (am_has(entry, "Mountinfo")) {
+	if (am_is_embedded(entry)) {
 		if (table == NULL)
 			rc = refuse(m, "its mount table is no text", "", "");
 		else if (process <= 0)
@@ -207,8 +240,6 @@ am_mounts_read(struct am_mounts *m, jv entry, jv wanted, int binds_only)
 	if (rc == 0)
 		look_at_ids(m, process);
 	jv_free(list);
-	jv_free(pid);
-	jv_free(state);
 	return rc;
 }
 

@@ -27,6 +27,16 @@ struct am_mounts {
 int am_mounts_read(struct am_mounts *m, jv entry, jv wanted, int binds_only);
 void am_mounts_free(struct am_mounts *m);
 
+/* 1 when the entry is of an embedded sandbox, whose process tells more than the entry. */
+int am_is_embedded(jv entry);
+
+/*
+ * The network interfaces that an embedded sandbox's process has, but for the
+ * loopback: "none", or their names with spaces between them; NULL when that
+ * cannot be told. It lies in seen or is constant.
+ */
+const char *am_networks(jv entry, char *seen, size_t size);
+
 /* Owns: a row's value. The source is resolved as far as it exists. */
 jv am_mount_row(const char *source, int writable);
 

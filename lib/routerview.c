@@ -105,6 +105,10 @@ am_router_status(jv answers, long *before)
 	*before = 0;
 	if (!am_asked(answers, "router-status", NULL, &a))
 		return jv_invalid_with_msg(jv_string(a.why));
+	doc = am_json_parse(a.out, strlen(a.out));
+	if (jv_get_kind(doc) == JV_KIND_OBJECT)
+		return doc;
+	jv_free(doc);
 	for (p = a.out; *p != '\0' && *p != '{'; p += strcspn(p, "\n"), p += *p == '\n')
 		(*before)++;
 	doc = am_json_parse(p, strlen(p));

@@ -105,6 +105,25 @@ probe() { amap-probe-policy --members members --profile profile answers; }
 	done
 }
 
+@test "an embedded sandbox has no interface but the loopback; that is read from its process" {
+	unshare --user --map-root-user --net true || skip 'no network namespace can be made here'
+	unshare --user --map-root-user --net sleep 60 3>&- &
+	pid=$!
+	until [ "$(cat /proc/$pid/comm)" = sleep ]; do sleep 0.02; done
+	grep -v '^{"end"' answers >open
+	array() { jq -nc --argjson p "$1" '[{State: {Pid: $p}, Mountinfo: ""}]'; }
+	{ cat open; answer inspect alpha 0 "$(array $pid)"; answer inspect beta 0 "$(array $pid)"; } >answers
+	ended answers
+	run -0 probe
+	kill $pid
+	others=$(sed -n 's/^ *\([^: ]*\):.*/\1/p' /proc/net/dev | grep -v -x lo | paste -sd ' ')
+	{ cat open; answer inspect alpha 0 "$(array $$)"; answer inspect beta 0 "$(array 4194304)"; } >answers
+	ended answers
+	run -1 probe
+	assert_equal "$(outcomes <<<"$output" | grep 'M3 beta')" 'M3 beta UNKNOWN'
+	[ -z "$others" ] || assert_equal "$(jq -c 'select(.id == "M3" and .subject == "alpha") | .actual' <<<"$output")" "[\"interface $others\"]"
+}
+
 @test "no policy, and a sandbox that get does not show, are UNKNOWN" {
 	jq -c 'if .ask == "policy" and .subject == "alpha" then .status = 1 | .stderr = "no active policy\n" else . end' answers >none
 	run -1 amap-probe-policy --members members --profile profile none

@@ -72,6 +72,12 @@ bad() { outcomes <<<"$output" | grep -v PASS | tr '\n' ';'; }
 	refute_output --partial warning
 }
 
+@test "a router that is not there to be asked is one UNKNOWN" {
+	run -1 amap-probe-router --problem '/x: not a checkout'
+	assert_equal "$(outcomes <<<"$output")" 'K1 - UNKNOWN'
+	assert_output --partial '"reason":"/x: not a checkout"'
+}
+
 @test "docker that fails is UNKNOWN, a router that is absent one FAIL" {
 	cp answers good
 	change router-ps '.status = 1 | .stderr = "Cannot connect"'
@@ -233,6 +239,9 @@ bad() { outcomes <<<"$output" | grep -v PASS | tr '\n' ';'; }
 	change router-status '.stdout |= "image is old\nby a week\n" + .'
 	run -0 health
 	assert_line '{"section":"router-health","warning":"2 lines stood before the router'"'"'s status document"}'
+	change router-status '.stdout |= (split("\n") | .[2:] | "\n  " + join("\n"))'
+	run -0 health
+	refute_output --partial warning
 }
 
 @test "marks of a first sight: missing, unsound, retired, with a snapshot" {
