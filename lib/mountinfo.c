@@ -150,9 +150,14 @@ am_mountinfo_at(struct am_mountinfo *mi, const char *path)
 {
 	const struct am_mount *m = root_of(mi);
 
-	while (m != NULL) {
+	for (size_t steps = 0; m != NULL; steps++) {
 		const struct am_mount *next = NULL;
 		size_t best = 0;
+
+		if (steps > mi->n) {
+			snprintf(mi->why, sizeof mi->why, "the mount table goes round in a circle");
+			return NULL;
+		}
 
 		/* of the mounts on m that the path crosses, the first on the way */
 		for (size_t i = 0; i < mi->n; i++) {

@@ -134,6 +134,12 @@ warning: a name is retired"
 	done
 }
 
+@test "a check without its two sides is still printed" {
+	printf '{"section":"install","id":"I1","claim":"c","outcome":"FAIL","remedy":"r"}\n{"end":1}\n' >in
+	run -1 amap-verdict in
+	assert_line 'NOT c: expected null, found null (expected from the claim itself) — r'
+}
+
 @test "jsonl is a checks stream again, in the report's order" {
 	{ check members M2 beta PASS b; check install I1 - PASS a; echo '{"section":"x","warning":"w"}'; echo '{"end":3}'; } >in
 	run -0 amap-verdict --format jsonl in
