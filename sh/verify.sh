@@ -56,9 +56,13 @@ probe() {
 	done
 	shift
 	[ -s "$work/answers" ] || printf '{"end":0}\n' >"$work/answers"
-	"$@" <"$work/answers" >"$work/checks-$part" 2>"$work/err" || :
+	probed=0
+	"$@" <"$work/answers" >"$work/checks-$part" 2>"$work/err" || probed=$?
 	relabel
 }
+
+# again: forgets the last probe's checks, so that it can be made once more.
+again() { operands=${operands% *}; }
 
 # ---- the fleet: what is asked about, and what is expected ----
 
@@ -156,7 +160,17 @@ fi
 profile=$top/examples/providers/amap-claude-code.json
 ! embedded || profile=''		# embedded sandboxes have no provider, so no way out at all
 probe members get list -- amap-probe-identity --members "$work/members" --membership "$home/membership.json" $may_be_cut
-probe members get policy -- amap-probe-policy --members "$work/members" ${profile:+--profile "$profile"}
+judge_policy() {
+	probe members get policy inspect -- amap-probe-policy --members "$work/members" ${profile:+--profile "$profile"}
+}
+judge_policy
+if [ "$probed" -eq 1 ] && [ -n "${workspace-}" ] && ! embedded; then
+	# Right after a sandbox is Ready its gateway may still show an earlier revision.
+	sleep 2
+	each get policy "$openshell" --workspace "$workspace" sandbox get '{subject}' --policy-only
+	again
+	judge_policy
+fi
 probe members get ps inspect -- amap-probe-mounts --members "$work/members"
 probe members get write delivery -- amap-probe-inside --members "$work/members"
 
@@ -184,8 +198,12 @@ else
 	one_shot router-status --json
 	one_shot router-report ''
 fi
-probe router-container router-ps router-inspect router-mounts router-status -- amap-probe-router \
-    --config "$home/router.json" --name "$router_container" ${program:+--program-dir "$program"}
+if [ "$router" = ours ] || [ -r "$router/router/reset.py" ]; then
+	probe router-container router-ps router-inspect router-mounts router-status -- amap-probe-router \
+	    --config "$home/router.json" --name "$router_container" ${program:+--program-dir "$program"}
+else
+	probe router-container -- amap-probe-router --problem "$router: not a checkout of the original router"
+fi
 probe router-health router-status router-report -- amap-probe-health --config "$home/router.json"
 
 # ---- the report ----

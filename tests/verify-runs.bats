@@ -32,6 +32,65 @@ teardown() {
 	done
 }
 
+@test "an original router whose checkout is missing is one UNKNOWN a section" {
+	router() { sh "$TOP/sh/amap-openshell" --home "$H" --openshell "$PWD/bin/openshell" --docker "$PWD/bin/docker" \
+	    --gateway-toml "$PWD/gateway.toml" --router "$PWD/nowhere" verify --format jsonl; }
+	run -1 router
+	assert_equal "$(jq -r 'select(.outcome and .outcome != "PASS") | "\(.id) \(.outcome)"' <<<"$output")" $'K1 UNKNOWN\nH0 UNKNOWN'
+	assert_equal "$(jq -r 'select(.outcome == "PASS") | .id' <<<"$output" | wc -l)" $((39 - 6 - 7))
+}
+
+@test "an original router and connector are asked in their own way" {
+	mkdir -p original/router original/docker connector/bin/bin
+	touch original/router/reset.py
+	cat >original/docker/run.sh <<-'END'
+		#!/bin/sh
+		[ "$1 $3 $4 $5" = "--config --name amap-openshell-verify-router-health --" ] || exit 2
+		[ "$IMAGE" = some-image ] || exit 2
+		echo 'image is old'
+		config=$2
+		shift 5
+		exec amap-router --config "$config" "$@"
+	END
+	chmod +x original/docker/run.sh
+	cat >original/docker/derive-mounts.py <<-'END'
+		import os, sys
+		home = os.path.dirname(sys.argv[1])
+		assert os.path.exists("docker/derive-mounts.py")
+		print("%s\tro\n%s/instances\trw\n%s/roster\trw\n%s/router-state\trw" % (home, home, home, home))
+	END
+	command -v python3 >/dev/null || skip 'the original needs python3'
+	originals() { sh "$TOP/sh/amap-openshell" --home "$H" --openshell "$PWD/bin/openshell" --docker "$PWD/bin/docker" \
+	    --gateway-toml "$PWD/gateway.toml" --router "$PWD/original" --connector "$PWD/connector" verify --router-image some-image --format jsonl; }
+	run -1 originals
+	# the payload is ours and what runs inside is not asked by our probes' names: those alone are not PASS
+	assert_equal "$(jq -r 'select(.outcome and .outcome != "PASS") | "\(.id) \(.outcome)"' <<<"$output" | sort | uniq -c | sed 's/^ *//')" \
+	    $'1 I1 UNKNOWN\n2 M6 UNKNOWN\n2 M7 UNKNOWN'
+	assert_output --partial "1 line stood before the router's status document"
+}
+
+@test "what runs inside with the original's payload tells the same as our probes" {
+	eval "$(sed -n "/^by_shell_write='/,/^esac'/p; /^by_shell_delivery='/,/^echo/p" "$TOP/sh/verify.sh")"
+	run -0 sh -c "$by_shell_write" sh "$PWD/fresh"
+	assert_output OPENED
+	assert_file_not_exist fresh
+	run -0 sh -c "$by_shell_write" sh /proc/fresh
+	refute_output OPENED
+	bwrap --ro-bind / / true || skip 'bwrap cannot make a namespace here'
+	run -0 bwrap --ro-bind / / --bind "$PWD" "$PWD" --ro-bind "$R" "$R" sh -c "$by_shell_write" sh "$R/fresh"
+	assert_output EROFS
+	before=$(sh -c "$by_shell_delivery")
+	cp "$(type -P sleep)" inbox-delivery
+	./inbox-delivery 60 3>&- &
+	a=$!
+	sh -c 'exec sleep 60' /somewhere/inbox-delivery 3>&- &
+	b=$!
+	until [ "$(cat /proc/$a/comm)" = inbox-delivery ]; do sleep 0.02; done
+	run -0 sh -c "$by_shell_delivery"
+	assert_output $((before + 1))
+	kill $a $b
+}
+
 @test "B80 a program that is missing is named, and UNKNOWN" {
 	rm bin/docker
 	assert_equal "$(findings)" 'M4 alpha UNKNOWN; M5 alpha UNKNOWN; M4 beta UNKNOWN; M5 beta UNKNOWN; K1 - UNKNOWN; K2 - UNKNOWN; K3 - UNKNOWN; K4 - UNKNOWN; K5 - UNKNOWN; K6 - UNKNOWN'
@@ -70,6 +129,22 @@ teardown() {
 	assert_line 'amap_check_pass{section="members",id="M7",member="alpha",outcome="FAIL"} 0'
 	run -1 verify --format junit
 	assert_line '<testsuites tests="39" failures="1" errors="0">'
+}
+
+@test "a monitoring plug-in gives its own exit status" {
+	printf '#!/bin/sh\nexec sh "%s/sh/amap-openshell" "$@"\n' "$TOP" >bin/amap-openshell
+	chmod +x bin/amap-openshell
+	PATH=$PWD/bin:$PATH
+	plugin() { sh "$TOP/examples/check_amap" --home "$H" --openshell "$PWD/bin/openshell" --docker "$PWD/bin/docker" \
+	    --gateway-toml "$PWD/gateway.toml"; }
+	run -0 plugin
+	assert_output 'AMAP OK - 39 of 39 checks pass|pass=39 fail=0 unknown=0'
+	echo 1 >"$R/info.rc"
+	run -3 plugin
+	assert_line --index 0 'AMAP UNKNOWN - 38 of 39 checks pass|pass=38 fail=0 unknown=1'
+	echo 0 >"$R/delivery-alpha"
+	run -2 plugin
+	run -3 sh "$TOP/examples/check_amap" --home "$PWD/absent"
 }
 
 @test "a run that is ended leaves no process and no file" {
