@@ -21,10 +21,12 @@ done
 stage=preflight ended=''
 last_line() {
 	status=$?
-	[ -n "$ended" ] || printf 'bring-up stopped at %s: %s\n' "$stage" "${last_words:-exit status $status}" | clean
+	[ -n "$ended" ] || printf 'bring-up stopped at %s: %s\n' "$stage" "${last_words:-exit status $status}" | clean || :
 	exec >&- 2>&-
+	[ -z "$redactor" ] || wait "$redactor" || status=2		# the end was not heard
 	wait
 	rm -rf "$work"
+	exit "$status"
 }
 
 # Nothing is printed that holds the key: neither these lines of preflight ...
@@ -37,16 +39,21 @@ warn() {
 	last_words=$*
 	printf '%s: %s\n' "$label" "$*" | clean >&2
 }
-# ... nor, from redact [--log FILE] on, what anybody else says.
+# ... nor, from redact [--log FILE] on, what anybody else says. Who redacts says
+# that standard output cannot be written; what is left to us is to end.
+redactor=''
 redact() {
 	mkfifo "$work/out.fifo" "$work/err.fifo" || die 'no scratch FIFO'
 	amap-redact --secrets-fd 3 "$@" <"$work/out.fifo" 9<&- 3<<-END &
 	$provider_key
 	END
+	redactor=$!
 	amap-redact --secrets-fd 3 "$@" <"$work/err.fifo" >&2 9<&- 3<<-END &
 	$provider_key
 	END
 	exec >"$work/out.fifo" 2>"$work/err.fifo"
+	unheard() { exit 2; }
+	trap unheard PIPE
 }
 
 # ---- preflight: nothing is written by a refusal here ----
@@ -284,7 +291,7 @@ do_verify() { verb verify || { stop='a check is not PASS'; verdict=$status; }; }
 
 # ---- one after another ----
 
-indent() { [ ! -s "$1" ] || sed 's/^/  /' "$1"; }
+indent() { [ ! -s "$1" ] || sed 's/^/  /' "$1" || unheard; }
 
 verdict=1 first_stop=''
 set_owner

@@ -72,7 +72,7 @@ else
 fi
 printf '%s\n' "$line"
 if [ -z "$apply" ]; then
-	cat "$work/report"
+	show "$work/report"
 	closing_line
 else
 	put --apply "$work/stream"

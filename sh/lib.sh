@@ -17,6 +17,14 @@ export PATH
 provider_key=${ANTHROPIC_API_KEY-}
 unset ANTHROPIC_API_KEY OPENSHELL_SANDBOX_POLICY
 
+# A report that nobody gets is not a yes: what cannot be written ends the verb.
+unheard() {
+	command printf '%s: standard output: cannot be written\n' "$label" >&2 || :
+	exit 2
+}
+printf() { command printf "$@" 2>/dev/null || unheard; }
+show() { cat "$@" 2>/dev/null || unheard; }
+
 warn() {
 	last_words=$*
 	printf '%s: %s\n' "$label" "$*" >&2

@@ -57,10 +57,10 @@ absent)
 esac
 
 if [ -z "$apply" ]; then
-	cat "$work/report"
+	show "$work/report"
 	if [ "$state" = absent ]; then
 		printf 'would create sandbox %s: ' "$name"
-		cat "$work/create.sh"
+		show "$work/create.sh"
 		printf 'would record %s in membership.json with the ID that the new sandbox gets\n' "$name"
 		[ -n "$provider_key" ] || embedded ||
 			printf 'note: ANTHROPIC_API_KEY is not set; --apply needs it to create the sandbox\n'

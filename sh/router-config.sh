@@ -32,7 +32,7 @@ amap-drift "$work/router.json" "$home/router.json" >"$work/drift" 2>"$work/err" 
 relabel
 [ "$status" -le 1 ] || exit "$status"
 if grep '^would ' "$work/report" >"$work/would"; then
-	cat "$work/drift" "$work/would"
+	show "$work/drift" "$work/would"
 	printf 'drift: what stands here is not what the policy renders; router-config --apply writes it\n'
 	exit 1
 fi

@@ -23,3 +23,35 @@ teardown() {
 		run -2 sh -c '"$1" --no-such-option <&- >&- 2>&-' sh "$program"
 	done
 }
+
+# unheard VERB...: with a standard output that is full, and with none.
+unheard() {
+	run -2 --separate-stderr sh -c '"$@" >/dev/full' sh sh "$TOP/sh/amap-openshell" --home "$H" "${run_as[@]}" "$@"
+	assert_regex "$stderr" '^[a-z -]*: (standard output|write error): [^
+]*$'
+	run -2 --separate-stderr sh -c '"$@" >&-' sh sh "$TOP/sh/amap-openshell" --home "$H" "${run_as[@]}" "$@"
+	assert_equal "$stderr" 'amap-openshell: standard output: closed, and a report needs it'
+}
+
+@test "a verb whose report cannot be written says so and exits 2" {
+	embedded_setup
+	amap install --agent "$TOP/examples/agents/files.sh" --apply >/dev/null
+	find "$H" -printf '%p %i %T@\n' | sort >before
+	for verb in list install 'provision alpha' teardown verify bring-up gateway-config; do
+		# shellcheck disable=SC2086
+		unheard $verb
+	done
+	find "$H" -printf '%p %i %T@\n' | sort >after
+	run -0 diff before after
+	unheard bring-up --apply
+	run -0 amap-sandbox sandbox list --all-workspaces --names
+	assert_output ''
+}
+
+@test "a verb works with standard input and standard error closed" {
+	embedded_setup
+	run -0 sh -c 'exec "$@" <&- 2>&-' sh sh "$TOP/sh/amap-openshell" --home "$H" "${run_as[@]}" install --apply
+	assert_line "created payload"
+	run -0 sh -c 'exec "$@" <&- 2>&-' sh sh "$TOP/sh/amap-openshell" --home "$H" "${run_as[@]}" bring-up
+	assert_equal "${lines[-1]}" 'dry run: nothing was changed; add --apply to bring AMAP up'
+}
