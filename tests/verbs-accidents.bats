@@ -87,6 +87,8 @@ links_refused() {
 		mv "$H/$file" kept
 		ln -s "$PWD/kept" "$H/$file"
 		for verb in "provision beta" list router-config "deprovision alpha"; do
+			# that one goes by the record alone
+			[ "$file $verb" != 'fleet.json deprovision alpha' ] || continue
 			# shellcheck disable=SC2086
 			run -1 --separate-stderr amap $verb
 			assert_regex "$stderr" "^amap-openshell [a-z-]+: .*$file"
@@ -148,7 +150,7 @@ small_disk() {
 }
 
 @test "B83 B85 no script uses what dash does not have, no test asserts with a bare negation" {
-	run -1 grep -nE '^[^#]*(pipefail|\[\[ |<<<)' "$TOP"/sh/*
+	run -1 grep -rnE '^[^#]*(pipefail|\[\[ |<<<)' "$TOP"/sh
 	run -1 grep -nE '^[[:space:]]*! ' "$TOP"/tests/verbs*.bats
 }
 
