@@ -54,7 +54,7 @@ int ams_cli_open(struct ams_cli *cli, const char *name);
  */
 jv ams_driver_mounts(jv config);
 
-/* Borrows record. Builds a launch from what a unit keeps; -1 with launch->why. */
+/* Borrows record. Builds a launch from what a unit keeps, after ams_launch_preflight; -1 with launch->why. */
 int ams_unit_launch(int state, int unit, jv record, struct ams_launch *l);
 
 /* Waits for a supervisor's word. NULL: runs. Else why not (static); "" when time ran out. */

@@ -397,13 +397,17 @@ attach(struct ams_cli *cli, const struct request *r)
  * machine that cannot make the sandbox leaves nothing: there never was one.
  */
 static int
-failed_start(struct ams_cli *cli, const struct request *r, int unit, const char *why)
+command_failed(int unit)
 {
 	struct ams_run run;
 
 	ams_unit_run(unit, &run);
-	if (run.exit_code == 126 || run.exit_code == 127)
-		return ams_fail("sandbox entered error phase while provisioning: %s: %s", run.reason, why);
+	return run.exit_code == 126 || run.exit_code == 127;
+}
+
+static int
+never_was(struct ams_cli *cli, const struct request *r, int unit, const char *why)
+{
 	am_warnx("sandbox %s: %s", r->name, why);
 	ams_unit_halt(unit, AMS_STOP_GRACE);
 	ams_unit_remove(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
@@ -444,6 +448,11 @@ provision(struct ams_cli *cli, struct request *r, jv mounts)
 	char temp[32];
 	int unit, report, claim;
 
+	if (ams_launch_preflight(launch.why) != 0) {
+		am_warnx("sandbox %s: %s", r->name, launch.why);
+		jv_free(rec);
+		return 1;
+	}
 	ams_state_sweep(cli->state);
 	if ((unit = store(cli, r, jv_copy(rec), temp)) < 0) {
 		jv_free(rec);
@@ -462,16 +471,18 @@ provision(struct ams_cli *cli, struct request *r, jv mounts)
 		goto discard;
 	}
 	jv_free(rec);
-	printf("Created sandbox: %s\n", r->name);
-	fflush(stdout);
 	if ((report = ams_supervise(&launch, "Provisioning")) < 0)
 		return ams_fail("sandbox entered error phase while provisioning: ContainerCreateFailed: %s", strerror(errno));
 	why = ams_wait_ready(report, provision_limit());
 	close(claim);
+	if (why != NULL && why[0] != '\0' && !command_failed(unit))
+		return never_was(cli, r, unit, why);
+	printf("Created sandbox: %s\n", r->name);
+	fflush(stdout);
 	if (why != NULL && why[0] == '\0')
 		return ams_fail("sandbox provisioning timed out after %ds. Last reported status: Starting", provision_limit());
 	if (why != NULL)
-		return failed_start(cli, r, unit, why);
+		return ams_fail("sandbox entered error phase while provisioning: ContainerStartFailed: %s", why);
 	if (r->detach || (r->keep && r->tty < 0 && !isatty(1)))
 		return am_finish(0);
 	return attach(cli, r);

@@ -36,14 +36,36 @@ kernel_setting(const char *path)
 	return n > 0 ? atol(buf) : -1;
 }
 
-const char *
-ams_launch_userns_problem(void)
+/* What decides before anything is tried; NULL: nothing does. */
+static const char *
+userns_off(void)
 {
 	if (kernel_setting("/proc/sys/user/max_user_namespaces") == 0)
 		return "user namespaces: switched off: sysctl user.max_user_namespaces is 0: set it to 10000";
-	if (geteuid() != 0 && kernel_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0)
+	if (kernel_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0)
 		return "user namespaces: switched off for users: sysctl kernel.unprivileged_userns_clone is 0: set it to 1";
 	return NULL;
+}
+
+const char *
+ams_launch_failure(const char *said)
+{
+	static char text[512];
+
+	if (userns_off() != NULL)
+		return userns_off();
+	if (strstr(said, "Unknown option") != NULL)
+		return "bwrap: too old: it lacks an option that this needs: use bubblewrap 0.8.0-2+deb12u1 of Debian 12, or 0.10";
+	if (strstr(said, "namespace") != NULL || strstr(said, "uid map") != NULL) {
+		if (kernel_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
+			return "user namespaces: restricted by AppArmor: sysctl kernel.apparmor_restrict_unprivileged_userns is 1: "
+			    "load an AppArmor profile that allows userns to /usr/bin/bwrap, or set it to 0";
+		if (strstr(said, "not permitted") != NULL || strstr(said, "ermission") != NULL)
+			return "user namespaces: refused, as in a container that may not nest: run outside of it, or let it make "
+			    "user namespaces (docker: --security-opt seccomp=unconfined --security-opt apparmor=unconfined)";
+	}
+	snprintf(text, sizeof text, "%.500s", said[0] != '\0' ? said : "bwrap said nothing");
+	return text;
 }
 
 const char *
@@ -70,7 +92,7 @@ ams_launch_preflight(char why[512])
 	const char *problem = am_landlock_problem();
 
 	if (problem == NULL)
-		problem = ams_launch_userns_problem();
+		problem = userns_off();
 	if (problem == NULL && ams_launch_bwrap() == NULL)
 		problem = "bwrap: not found on PATH: install the package bubblewrap";
 	if (problem == NULL)
@@ -292,7 +314,7 @@ ams_launch_exec(struct ams_launch *l, int output, int status)
 		say_and_die("descriptors");
 	if (geteuid() == 0) {
 		if (setgroups(0, NULL) != 0 || setresgid(l->gid, l->gid, l->gid) != 0 || setresuid(l->uid, l->uid, l->uid) != 0)
-			say_and_die("identity");
+			say_and_die("the policy's identity cannot be taken, as in a container that does not map it");
 	} else {
 		for (size_t i = 0; i < l->n_binds; i++)
 			fcntl(l->binds[i].fd, F_SETFD, 0);

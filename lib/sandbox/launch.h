@@ -90,7 +90,7 @@ int ams_launch_stage(struct ams_launch *l);
 /* In a child of the supervisor: becomes bubblewrap, with these as output and status. Never returns. */
 _Noreturn void ams_launch_exec(struct ams_launch *l, int output, int status);
 
-/* Looks for a reason in the kernel's settings why bubblewrap could make no namespace. Static; NULL: none. */
-const char *ams_launch_userns_problem(void);
+/* Why bubblewrap failed that said this last, with the remedy where there is one. Static. */
+const char *ams_launch_failure(const char *said);
 
 #endif

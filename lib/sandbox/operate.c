@@ -403,7 +403,7 @@ ams_cli_start(struct ams_cli *cli, int argc, char *argv[])
 	if (!may_start(&run))
 		return ams_refuse(AMS_FAILED_PRECONDITION, "sandbox must be Stopped to start (current phase: %s)", run.phase);
 	rec = ams_unit_read(unit, "record.json");
-	if (ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
+	if (ams_launch_preflight(launch.why) != 0 || ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
 		am_warnx("sandbox %s: %s", argv[1], launch.why);
 		jv_free(rec);
 		return 1;

@@ -202,6 +202,10 @@ launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy
 	int unit, report, failed;
 	size_t len;
 
+	if (ams_launch_preflight(launch.why) != 0) {
+		am_warnx("service %s: %s", name, launch.why);
+		return 1;
+	}
 	ams_state_sweep(cli->state);
 	if ((unit = ams_unit_new(cli->state, temp)) < 0) {
 		am_warn("%s: a new service", ams_state_path());

@@ -295,11 +295,8 @@ wants_restart(const struct super *s, int code)
 static void
 explain(struct super *s)
 {
-	const char *why = ams_launch_userns_problem();
-
-	if (s->run.message[0] != '\0')
-		return;
-	snprintf(s->run.message, sizeof s->run.message, "%s", why != NULL ? why : s->last[0] != '\0' ? s->last : "bwrap said nothing");
+	if (s->run.message[0] == '\0')
+		snprintf(s->run.message, sizeof s->run.message, "%s", ams_launch_failure(s->last));
 }
 
 /*

@@ -173,8 +173,6 @@ ams_unit_launch(int state, int unit, jv record, struct ams_launch *l)
 	l->tty = jv_is_valid(v);
 	jv_free(v);
 	l->restart = restart == NULL ? "never" : strdup(restart);
-	if (ams_launch_preflight(l->why) != 0)
-		return -1;
 	if ((text = am_read_regular(unit, "policy.yaml", AM_YAML_MAX, &len)) == NULL ||
 	    (l->policy = am_open_regular(unit, "policy.yaml", AM_YAML_MAX)) < 0) {
 		snprintf(l->why, sizeof l->why, "policy.yaml: %s", strerror(errno));
