@@ -634,7 +634,7 @@ ams_cli_logs(struct ams_cli *cli, int argc, char *argv[])
 	/* a service has no workspace; a sandbox of the same name goes first */
 	unit = ams_name_problem(argv[optind]) == NULL
 	    ? ams_unit_open(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, argv[optind])) : -1;
-	if (unit < 0 && strchr(argv[optind], '/') == NULL)
+	if (unit < 0)
 		unit = ams_unit_open(cli->state, AMS_SERVICES, argv[optind]);
 	if (unit < 0)
 		return ams_refuse(AMS_NOT_FOUND, "sandbox not found");

@@ -96,15 +96,26 @@ ams_sandbox_key(const char *workspace, const char *name)
 	return key;
 }
 
+/* KIND/KEY, where KEY can only be one name; NULL with ENOENT. Static. */
+static const char *
+unit_path(const char *kind, const char *key)
+{
+	static char path[128];
+
+	if (key[0] != '\0' && key[0] != '.' && strchr(key, '/') == NULL &&
+	    snprintf(path, sizeof path, "%s/%s", kind, key) < (int)sizeof path)
+		return path;
+	errno = ENOENT;
+	return NULL;
+}
+
 int
 ams_unit_open(int state, const char *kind, const char *key)
 {
-	char path[128];
+	const char *path = unit_path(kind, key);
 
-	if (snprintf(path, sizeof path, "%s/%s", kind, key) >= (int)sizeof path) {
-		errno = ENOENT;
+	if (path == NULL)
 		return -1;
-	}
 	return am_open_beneath(state, path, O_RDONLY | O_DIRECTORY, 0);
 }
 
@@ -140,10 +151,9 @@ ams_unit_new(int state, char temp[32])
 int
 ams_unit_publish(int state, const char *temp, const char *kind, const char *key)
 {
-	char path[128];
+	const char *path = unit_path(kind, key);
 
-	snprintf(path, sizeof path, "%s/%s", kind, key);
-	return renameat2(state, temp, state, path, RENAME_NOREPLACE);
+	return path == NULL ? -1 : renameat2(state, temp, state, path, RENAME_NOREPLACE);
 }
 
 /* ---- removal ---- */
@@ -240,13 +250,13 @@ ams_unit_discard(int state, const char *temp)
 int
 ams_unit_remove(int state, const char *kind, const char *key)
 {
-	char path[128], temp[32], random[17];
+	const char *path = unit_path(kind, key);
+	char temp[32], random[17];
 
-	if (hold_trash(state) != 0)
+	if (path == NULL || hold_trash(state) != 0)
 		return -1;
 	am_random_hex(random, 8);
 	snprintf(temp, sizeof temp, "trash/old-%s", random);
-	snprintf(path, sizeof path, "%s/%s", kind, key);
 	if (renameat(state, path, state, temp) != 0)
 		return -1;
 	return remove_tree(state, temp);
