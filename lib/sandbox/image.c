@@ -273,7 +273,7 @@ ams_launch_image(struct ams_launch *l, const char *image, const char *hostname, 
 	static const char *const always[] = { "/etc", "/var/log" };
 	struct ams_mount *sorted = calloc(n + 1, sizeof *sorted);
 	struct wanted w = { calloc(n + 2, sizeof(char *)), 0 };
-	int home = am_open_beneath(l->unit, "home", O_PATH | O_DIRECTORY, 0), rc;
+	int home = am_open_beneath(l->unit, "home", O_RDONLY | O_DIRECTORY, 0), rc;
 
 	if (sorted == NULL || w.paths == NULL)
 		abort();

@@ -506,19 +506,19 @@ struct view {
 	size_t level;
 };
 
-/* "[123.456] [sandbox] [INFO ] ..." */
+/* "[123.456] [sandbox] [INFO ] ..."; no sscanf, which would measure all that follows at every line */
 static int
 shown(const struct view *v, const char *line)
 {
-	char source[9], level[6];
-	double when;
+	double when = line[0] == '[' ? strtod(line + 1, (char **)&line) : 0;
 
-	if (sscanf(line, "[%lf] [%8[^]]] [%5[^]]]", &when, source, level) != 3)
+	if (strncmp(line, "] [", 3) != 0 || when < v->since || (v->source != 'a' && line[3] != v->source))
 		return 0;
-	if (when < v->since || (v->source != 'a' && source[0] != v->source))
+	if (strnlen(line, 3 + 7 + 3 + 5) < 3 + 7 + 3 + 5)
 		return 0;
+	line += 3 + 7 + 3;
 	for (size_t i = 0; levels[i] != NULL; i++)
-		if (strncasecmp(level, levels[i], 4) == 0)
+		if (strncasecmp(line, levels[i], 4) == 0)
 			return i <= v->level;
 	return v->level >= 2;		/* OCSF counts as info */
 }

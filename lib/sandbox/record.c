@@ -29,8 +29,8 @@ ams_ring_open(struct ams_ring *r, int unit, const char *name)
 	r->fd = -1;
 }
 
-void
-ams_ring_add(struct ams_ring *r, const void *bytes, size_t len)
+static void
+put(struct ams_ring *r, const char *bytes, size_t len)
 {
 	char old[64];
 
@@ -46,6 +46,27 @@ ams_ring_add(struct ams_ring *r, const void *bytes, size_t len)
 		close(r->fd);
 		begin(r, O_EXCL);
 	}
+}
+
+void
+ams_ring_flush(struct ams_ring *r)
+{
+	if (r->waiting > 0)
+		put(r, r->buf, r->waiting);
+	r->waiting = 0;
+}
+
+void
+ams_ring_add(struct ams_ring *r, const void *bytes, size_t len)
+{
+	if (r->waiting + len > sizeof r->buf)
+		ams_ring_flush(r);
+	if (len > sizeof r->buf) {
+		put(r, bytes, len);
+		return;
+	}
+	memcpy(r->buf + r->waiting, bytes, len);
+	r->waiting += len;
 }
 
 char *

@@ -14,11 +14,13 @@
 struct ams_ring {
 	int unit, fd;
 	const char *name;
-	size_t size;
+	size_t size, waiting;
+	char buf[16384];		/* a line at a time would be a write at a time */
 };
 
 void ams_ring_open(struct ams_ring *r, int unit, const char *name);
 void ams_ring_add(struct ams_ring *r, const void *bytes, size_t len);
+void ams_ring_flush(struct ams_ring *r);
 
 /* From malloc: the last max bytes of both files; NULL when there are none. */
 char *ams_ring_last(int unit, const char *name, size_t max, size_t *len);

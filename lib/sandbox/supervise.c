@@ -277,6 +277,8 @@ finish(struct super *s, const char *phase, const char *reason, const char *messa
 	s->run.next_restart_ms = 0;
 	set_phase(s, phase, reason, message);
 	event(s, "INFO", phase);
+	ams_ring_flush(&s->output);
+	ams_ring_flush(&s->log);
 	unlinkat(s->launch->unit, "ctl", 0);
 	tell(s, s->run.message[0] != '\0' ? s->run.message : reason);
 	_exit(0);
@@ -453,6 +455,8 @@ loop(struct super *s)
 		if (p[0].revents != 0)
 			handle_signals(s);
 		handle_deadline(s);
+		ams_ring_flush(&s->output);
+		ams_ring_flush(&s->log);
 	}
 }
 

@@ -1,0 +1,73 @@
+load common
+load sandbox
+
+# terminal COMMAND: as from a terminal of 33 rows and 77 columns.
+terminal() { timeout 20 script -qec "stty rows 33 cols 77; $1" /dev/null; }
+plain() { sed 's/\x1b\[[?0-9;]*[a-zA-Z]//g' | tr -d '\r'; }
+
+@test "exec --tty has a terminal of the sandbox's own, as large as the caller's" {
+	box one
+	run -5 terminal "amap-sandbox sandbox exec --name one --tty --no-login-shell -- sh -c 'tty; stty size; exit 5'" </dev/null
+	assert_output --partial "/dev/pts/0"
+	assert_output --partial "33 77"
+}
+
+@test "B47 the caller's own terminal never enters: it is carried by pipes" {
+	box one
+	run -0 terminal "amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sh -c 'for fd in 0 1 2; do test -t \$fd && echo terminal \$fd; done; readlink /proc/self/fd/0 | cut -d: -f1; (exec 3</dev/tty) && echo terminal; true'" </dev/null
+	refute_output --partial "terminal"
+	assert_output --partial "pipe"
+}
+
+@test "standard input from a terminal reaches the command, also to its end" {
+	box one
+	run -0 sh -c "printf 'one\ntwo\n\004' | timeout 20 script -qec \"amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sed 's/^/got /'\" /dev/null"
+	assert_output --partial "got one"
+	assert_output --partial "got two"
+}
+
+@test "connect shows what was, carries what is, and leaves with Ctrl-P Ctrl-Q" {
+	amap-sandbox sandbox create --name one --tty --detach -- sh -c 'echo before; while read -r line; do echo "answer: $line"; stty size; done'
+	run -0 sh -c '(sleep 0.5; printf "hel\020lo\r"; sleep 0.5; printf "\020\021"; sleep 0.5) | timeout 20 script -qec "stty rows 33 cols 77; amap-sandbox sandbox connect one; echo status \$?" /dev/null'
+	run -0 plain <<<"$output"
+	assert_output --partial "before"
+	assert_output --partial "answer: hel"
+	assert_output --partial "33 77"
+	assert_output --partial "status 0"
+	run -0 amap-sandbox sandbox list --names
+	assert_output "one"
+	run -0 jq -r .phase <<<"$(amap-sandbox sandbox get one -o json)"
+	assert_output "Ready"
+}
+
+@test "connect ends with the main process, and with its status" {
+	amap-sandbox sandbox create --name one --tty --detach -- sh -c 'echo up; read -r line; exit 3'
+	run -3 sh -c '(sleep 0.5; printf "go\n"; sleep 1) | amap-sandbox sandbox connect one'
+	assert_output --partial "up"
+	run -3 amap-sandbox sandbox connect one
+	assert_output --partial "up"
+}
+
+@test "the replay is the last MiB, however much was written" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'seq -w 400000; echo last; sleep 600'
+	timeout 20 sh -c 'until amap-sandbox logs one -n 1 --source sandbox | grep -q last; do sleep 0.1; done'
+	run -0 sh -c 'timeout 1 amap-sandbox sandbox connect one </dev/null >replay || [ $? -eq 124 ]'
+	[ "$(stat -c %s replay)" -eq 1048576 ]
+	run -0 tail -n 2 replay
+	assert_output "400000
+last"
+	size=$(du -sk state | cut -f1)
+	[ "$size" -lt 6000 ] || { echo "$size KiB"; return 1; }
+}
+
+@test "create without --detach attaches; with --no-keep it leaves nothing" {
+	run -4 amap-sandbox sandbox create --name one --no-tty --no-keep -- sh -c 'echo hello; sleep 0.3; exit 4' </dev/null
+	assert_output "Created sandbox: one
+hello"
+	run -0 amap-sandbox sandbox list --names
+	assert_output ""
+	run -0 sh -c '(sleep 1; printf "x\r") | timeout 20 script -qec "amap-sandbox sandbox create --name two -- sh -c \"read -r x; echo got \\\$x\"" /dev/null'
+	assert_output --partial "got x"
+	run -0 amap-sandbox sandbox list --names
+	assert_output "two"
+}
