@@ -322,6 +322,39 @@ call_supervisor(int unit)
 	return -1;
 }
 
+/* The last MiB of what was written before we came, as the supervisor tells it. */
+static int
+replay(int fd)
+{
+	char control[CMSG_SPACE(2 * sizeof(int))], buf[16384];
+	struct ams_replay past;
+	struct iovec iov = { &past, sizeof past };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+	unsigned long long skip;
+	struct cmsghdr *c;
+	int fds[2];
+
+	if (recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof past || (c = CMSG_FIRSTHDR(&msg)) == NULL ||
+	    c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+		return -1;
+	memcpy(fds, CMSG_DATA(c), sizeof fds);
+	skip = past.size[0] + past.size[1] > AMS_RING_MAX ? past.size[0] + past.size[1] - AMS_RING_MAX : 0;
+	for (int i = 0; i < 2; i++) {
+		off_t at = (off_t)(skip < past.size[i] ? skip : past.size[i]), end = (off_t)past.size[i];
+
+		skip -= (unsigned long long)at;
+		while (at < end) {
+			ssize_t n = pread(fds[i], buf, end - at > (off_t)sizeof buf ? sizeof buf : (size_t)(end - at), at);
+
+			if (n <= 0 || am_write_all(1, buf, (size_t)n) != 0)
+				break;
+			at += n;
+		}
+		close(fds[i]);
+	}
+	return 0;
+}
+
 int
 ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 {
@@ -334,9 +367,12 @@ ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 		return ams_cli_usage("sandbox connect: needs one NAME");
 	if ((unit = ams_cli_open(cli, argv[i])) < 0)
 		return 1;
-	fd = call_supervisor(unit);
-	if ((past = ams_ring_last(unit, "output", AMS_RING_MAX, &len)) != NULL) {
-		fflush(stdout);
+	fflush(stdout);
+	if ((fd = call_supervisor(unit)) >= 0 && replay(fd) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd < 0 && (past = ams_ring_last(unit, "output", AMS_RING_MAX, &len)) != NULL) {
 		(void)am_write_all(1, past, len);
 		free(past);
 	}

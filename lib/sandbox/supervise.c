@@ -224,6 +224,37 @@ forward(struct super *s, int *from)
 
 /* ---- connected terminals ---- */
 
+/* The past, as it is at this moment; all that comes later is sent. */
+static int
+send_replay(struct super *s, int client)
+{
+	static const char *const names[] = { "output.old", "output" };
+	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
+	struct ams_replay replay = { { 0, 0 } };
+	struct iovec iov = { &replay, sizeof replay };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int fds[2], rc;
+
+	ams_ring_flush(&s->output);
+	for (int i = 0; i < 2; i++) {
+		struct stat st;
+
+		if ((fds[i] = openat(s->launch->unit, names[i], O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+			fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		else if (fstat(fds[i], &st) == 0)
+			replay.size[i] = (unsigned long long)st.st_size;
+	}
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, sizeof fds);
+	rc = sendmsg(client, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof replay ? 0 : -1;
+	close(fds[0]);
+	close(fds[1]);
+	return rc;
+}
+
 static void
 greet(struct super *s)
 {
@@ -232,7 +263,7 @@ greet(struct super *s)
 
 	while (i < CLIENTS && s->clients[i] >= 0)
 		i++;
-	if (fd >= 0 && i == CLIENTS)
+	if (fd >= 0 && (i == CLIENTS || send_replay(s, fd) != 0))
 		close(fd);
 	else
 		s->clients[i] = fd;
