@@ -49,7 +49,7 @@ static const char usage[] =
     "                        but for PATH and HOME; may be repeated\n"
     "  --env-fd FD           take exactly the NUL-ended strings read here\n"
     "  --chdir DIR           start there\n"
-    "  --tty                 a new pseudo-terminal; needs --status-fd\n"
+    "  --tty[=ROWSxCOLUMNS]  a new pseudo-terminal (24x80); needs --status-fd\n"
     "  --limit NAME=NUMBER   memory (bytes), processes, files, time (CPU seconds)\n"
     "  --status-fd FD        a socket: says \"start\", then nothing or why not\n"
     "  --entered             a command beside a main program: may signal it, warns of nothing\n"
@@ -60,7 +60,8 @@ struct plan {
 	char **env;
 	size_t n_env;
 	const char *chdir;
-	int status, tty, entered, print;
+	int tty, entered, print;
+	struct winsize size;
 	rlim_t limit[4];
 };
 
@@ -175,20 +176,20 @@ set_limit(struct plan *p, const char *arg)
 
 /* A session of its own; with --tty also a terminal that belongs to this sandbox alone. */
 static int
-open_terminal(int *slave)
+open_terminal(const struct winsize *size)
 {
-	int master, zero = 0;
+	int master, slave, zero = 0;
 
 	if ((master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0 || ioctl(master, TIOCSPTLCK, &zero) != 0 ||
-	    (*slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY)) < 0)
+	    (slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY)) < 0)
 		fail(FAULT, "/dev/ptmx: %s", strerror(errno));
-	if (ioctl(*slave, TIOCSCTTY, 0) != 0)
+	if (ioctl(slave, TIOCSCTTY, 0) != 0 || ioctl(slave, TIOCSWINSZ, size) != 0)
 		fail(FAULT, "the new terminal: %s", strerror(errno));
 	for (int fd = 0; fd < 3; fd++)
-		if (dup2(*slave, fd) < 0)
+		if (dup2(slave, fd) < 0)
 			fail(FAULT, "the new terminal: %s", strerror(errno));
-	if (*slave > 2)
-		close(*slave);
+	if (slave > 2)
+		close(slave);
 	return master;
 }
 
@@ -319,13 +320,13 @@ confine(const struct plan *p, char *argv[])
 {
 	struct am_landlock l;
 	size_t granted = 0;
-	int master = -1, slave, rc;
+	int master = -1, rc;
 
 	check_identity(p);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	setsid();		/* already done by the launcher is as good */
 	if (p->tty)
-		master = open_terminal(&slave);
+		master = open_terminal(&p->size);
 	if (status_fd >= 0)
 		announce(master);
 	umask(022);
@@ -419,7 +420,7 @@ main(int argc, char *argv[])
 		{ "env", required_argument, NULL, 'e' },
 		{ "env-fd", required_argument, NULL, 'E' },
 		{ "chdir", required_argument, NULL, 'c' },
-		{ "tty", no_argument, NULL, 't' },
+		{ "tty", optional_argument, NULL, 't' },
 		{ "limit", required_argument, NULL, 'l' },
 		{ "status-fd", required_argument, NULL, 's' },
 		{ "entered", no_argument, NULL, 'n' },
@@ -427,7 +428,7 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	struct plan plan = { .limit = { RLIM_INFINITY, RLIM_INFINITY, RLIM_INFINITY, RLIM_INFINITY } };
+	struct plan plan = { .size = { .ws_row = 24, .ws_col = 80 }, .limit = { RLIM_INFINITY, RLIM_INFINITY, RLIM_INFINITY, RLIM_INFINITY } };
 	int c, fd, have_policy = 0;
 
 	am_prog = "amap-confine";
@@ -449,7 +450,11 @@ main(int argc, char *argv[])
 		case 'e': add_env(&plan, optarg); break;
 		case 'E': env_from(&plan, number(optarg, "--env-fd")); break;
 		case 'c': plan.chdir = optarg; break;
-		case 't': plan.tty = 1; break;
+		case 't':
+			plan.tty = 1;
+			if (optarg != NULL && sscanf(optarg, "%hux%hu", &plan.size.ws_row, &plan.size.ws_col) != 2)
+				fail(FAULT, "--tty: not ROWSxCOLUMNS: %s", am_quotes(optarg));
+			break;
 		case 'l': set_limit(&plan, optarg); break;
 		case 's': status_fd = number(optarg, "--status-fd"); break;
 		case 'n': plan.entered = 1; break;

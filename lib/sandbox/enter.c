@@ -131,7 +131,6 @@ status_packet(struct session *s)
 				s->pid = who.pid;
 		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
 			memcpy(&s->terminal, CMSG_DATA(c), sizeof s->terminal);
-			ams_copy_size(s->terminal);
 		}
 	}
 	if (strcmp(s->e->why, "start") == 0)

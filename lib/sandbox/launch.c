@@ -20,6 +20,7 @@
 #include "../landlock.h"
 #include "launch.h"
 #include "policy.h"
+#include "relay.h"
 
 /* ---- can it work here ---- */
 
@@ -232,7 +233,7 @@ ams_launch_command(struct ams_launch *l, const char *dir, char *const limits[], 
 	if (dir != NULL)
 		ams_launch_words(l, "--chdir", dir, NULL);
 	if (l->tty)
-		ams_launch_word(l, "--tty");
+		ams_launch_word(l, ams_tty_word());
 	for (size_t i = 0; limits[i] != NULL; i++)
 		ams_launch_words(l, "--limit", limits[i], NULL);
 	ams_launch_word(l, "--");

@@ -127,7 +127,7 @@ confine_words(const struct command *x, jv rec)
 	v[n++] = "--chdir";
 	v[n++] = x->workdir != NULL ? (char *)(uintptr_t)x->workdir : AMS_WORKDIR;
 	if (x->tty > 0)
-		v[n++] = "--tty";
+		v[n++] = (char *)(uintptr_t)ams_tty_word();
 	for (int i = 0; i < n_limits; i++) {
 		jv s = jv_array_get(jv_copy(limits), i);
 

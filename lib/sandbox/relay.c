@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -34,4 +35,15 @@ ams_copy_size(int to)
 
 	if (ioctl(0, TIOCGWINSZ, &size) == 0)
 		ioctl(to, TIOCSWINSZ, &size);
+}
+
+const char *
+ams_tty_word(void)
+{
+	static char word[32] = "--tty";
+	struct winsize size;
+
+	if (ioctl(0, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+		snprintf(word, sizeof word, "--tty=%hux%hu", size.ws_row, size.ws_col);
+	return word;
 }

@@ -16,4 +16,7 @@ void ams_raw_end(void);
 /* Size of the caller's terminal to another one. */
 void ams_copy_size(int to);
 
+/* The word for amap-confine that asks for a terminal of the caller's size. Static. */
+const char *ams_tty_word(void);
+
 #endif
