@@ -96,8 +96,8 @@ struct am_stream {
 	long line;		/* of the record last read */
 	long count;		/* records of the current part */
 	int ended;		/* an end line closed the current part */
-	char *buf;
-	size_t cap;
+	char *buf;		/* freed at the end and when broken; free it when you stop before */
+	size_t cap, start, len;
 	char why[256];
 };
 

@@ -167,3 +167,15 @@ members() {
 	run -2 --separate-stderr amap-render-policy --files --run-as 1:1 input
 	assert_equal "$stderr" "amap-render-policy: input:2: line 1: a NUL byte"
 }
+
+@test "a line without an end is refused at the limit, not read for ever" {
+	run -2 timeout 20 sh -c 'yes | tr -d "\n" | amap-render-policy --files --run-as 1:1'
+	assert_output "amap-render-policy: <stdin>: the line is too long"
+}
+
+@test "an end line has no other key; the stream that comes in single bytes is the same stream" {
+	members | sed '$ s/}/,"x":1}/' >input
+	run -2 amap-render-policy --files --run-as 1:1 input
+	assert_line --partial "amap-render-policy: input:3: it has no sound name"
+	members | dd bs=1 status=none | amap-render-policy --files --run-as 1:1 | cmp - <(members | amap-render-policy --files --run-as 1:1)
+}
