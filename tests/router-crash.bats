@@ -14,8 +14,12 @@ setup() {
 	cd "$work" || exit
 	shopt -s globstar
 	asan=
-	! grep -q __asan_init "$BIN/amap-router" || asan=$(cc -print-file-name=libasan.so):
+	if grep -q __asan_init "$BIN/amap-router"; then
+		asan=$(cc -print-file-name=libasan.so):
+	fi
 }
+
+none() { [ -z "$(compgen -G "$1")" ]; }
 
 teardown() {
 	rm -rf "$work"
@@ -85,7 +89,7 @@ said() {
 answered() {
 	said alpha 1 || return
 	[ ! -e home/instances/alpha/outbox/req-1.json ] && [ ! -e home/instances/alpha/outbox/req-1.attachments ] || return
-	! compgen -G 'home/**/.*.tmp' >/dev/null || return
+	none 'home/**/.*.tmp' || return
 	files ${where:-beta/peer beta/inbox gamma/inbox}
 	case $verdict in
 	"accepted partial_delivery") [ "$placed" = 1 ] ;;
@@ -170,7 +174,7 @@ setup_tasks() {
 	    '{schema: 1, instance: "alpha", req_id: "1", decision: "release", as: "task", digest: $d}' >'home/router-state/.decisions/alpha~1.json'
 	released_once() {
 		files beta/peer && [ "$placed" = 1 ] && files alpha/inbox && [ "$placed" = 1 ] || return
-		! compgen -G 'home/router-state/alpha/held/*' && ! compgen -G 'home/router-state/.decisions/*~*' &&
+		none 'home/router-state/alpha/held/*' && none 'home/router-state/.decisions/*~*' &&
 		    grep -q '"decision":"release"' home/router-state/alpha/decided/req-1.json
 	}
 	every kill -- released_once router once
@@ -200,7 +204,7 @@ setup_tasks() {
 	jq -nc --arg id "$id" '{outcome: "denied", ts: "t", tree: "peer", notice_id: $id}' >home/instances/beta/outbox/ext/claude-code/outcomes/peer-"$id".json
 	recorded() {
 		files alpha/inbox
-		! compgen -G 'home/instances/beta/outbox/ext/claude-code/outcomes/*' && [ "$placed" -le 1 ] &&
+		none 'home/instances/beta/outbox/ext/claude-code/outcomes/*' && [ "$placed" -le 1 ] &&
 		    [ -s home/router-state/beta/outcomes/peer-"$id".denied.json ]
 	}
 	every kill EIO ENOSPC -- recorded router once
