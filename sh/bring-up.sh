@@ -77,6 +77,7 @@ fi
 default_run_as
 printf '{"end":0}\n' >"$work/nobody"
 must amap-render-policy --files --run-as "$run_as" "$work/nobody" >"$work/nothing"
+[ -z "$agent" ] || { [ -f "$agent" ] && [ -r "$agent" ]; } || refuse "--agent $agent: not a file that can be read"
 find_home --new
 [ -z "$apply" ] || [ ! -d "$home" ] || lock_home
 [ "$router" = ours ] || [ -r "$router/router/reset.py" ] ||

@@ -28,7 +28,7 @@ stage 7/7 verify: what really runs'
 
 @test "embedded: a dry run goes through all stages and makes nothing" {
 	embedded_setup
-	run -0 amap bring-up
+	run -0 amap bring-up --agent "$TOP/examples/agents/files.sh"
 	assert_equal "$(stages | grep -v ': would')" "key: none
 $titles
 dry run: nothing was changed; add --apply to bring AMAP up"
@@ -109,7 +109,7 @@ beta: member \([0-9a-f-]{36}\)$'
 	mv no-bwrap bin/amap-sandbox
 	sed -i "s|exec amap-sandbox|exec $BIN/amap-sandbox|" bin/amap-sandbox
 	chmod +x bin/amap-sandbox
-	run -1 --separate-stderr amap --openshell "$PWD/bin/amap-sandbox" bring-up --apply
+	run -1 --separate-stderr amap --openshell "$PWD/bin/amap-sandbox" bring-up --agent "$TOP/examples/agents/files.sh" --apply
 	assert_output 'bring-up stopped at preflight: amap-sandbox: sandbox amap-try: bwrap: not found: install bubblewrap'
 	[ ! -e "$H" ]
 	[ ! -e "$AMAP_SANDBOX_DIR/gateway.toml" ]
@@ -120,7 +120,7 @@ beta: member \([0-9a-f-]{36}\)$'
 	mkdir -m 700 "$AMAP_SANDBOX_DIR"
 	printf '[amap.embedded]\nhome = "/srv/other"\n' >"$AMAP_SANDBOX_DIR/gateway.toml"
 	cp "$AMAP_SANDBOX_DIR/gateway.toml" kept
-	run -1 amap bring-up --apply
+	run -1 amap bring-up --agent "$TOP/examples/agents/files.sh" --apply
 	assert_equal "${lines[-2]}" 'stage 2/7 gateway-config: stopped'
 	assert_regex "${lines[-1]}" '^bring-up stopped at gateway-config: .*gateway.toml: says something else'
 	run -0 cmp kept "$AMAP_SANDBOX_DIR/gateway.toml"

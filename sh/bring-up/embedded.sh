@@ -22,27 +22,38 @@ try_sandbox() {
 	ask --workspace "$workspace" sandbox delete amap-try
 	[ -z "$words" ] || refuse "$words"
 }
+# Without an agent given the payload starts claude, and a sandbox ends with its agent.
+has_agent() {
+	[ -n "$agent" ] || [ -f "$home/payload/agent" ] || [ "$image" != amap-openshell-agent ] ||
+	    grep -qs '^[[:space:]]*image' "$gateway_toml" ||
+	    (PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin command -v claude >/dev/null)
+}
 preflight() {
-	[ -z "$apply" ] || [ -z "$absent" ] || try_sandbox
+	[ -z "$absent" ] || has_agent ||
+		add_problem '--agent FILE: needed, there is no claude below /usr; any command can be the agent, see amap-session(1)'
+	[ -z "$apply" ] || [ -z "$absent" ] || [ -n "$problem" ] || try_sandbox
 }
 
 look_image() { skip="embedded sandboxes run on this host's own system"; }
 look_profile() { skip='embedded sandboxes have no provider'; }
 
 # The embedded gateway's file is ours to make, once; nobody's file is ever edited.
+# One that is there is taken by what it means: another version of us wrote it, or
+# the operator added to it.
 look_gateway_config() {
 	embedded_gateway "$home" >"$work/gateway.toml"
-	[ -d "$AMAP_SANDBOX_DIR" ] || { plan make "$gateway_toml"; return 0; }
-	must amap-put --mode 0600 "$gateway_toml" <"$work/gateway.toml" >"$work/said"
-	case $(cat "$work/said") in
-	present*) ;;
-	'would create'*) plan make "$gateway_toml" ;;
-	*) stop="$gateway_toml: says something else than this fleet needs; is it another fleet's? choose another AMAP_SANDBOX_DIR or move it away" ;;
-	esac
+	if [ ! -e "$gateway_toml" ] && [ ! -L "$gateway_toml" ]; then
+		plan make "$gateway_toml"
+	elif ! gateway_fits; then
+		stop="$gateway_toml: says something else than this fleet needs; is it another fleet's? choose another AMAP_SANDBOX_DIR or move it away"
+	fi
+}
+gateway_fits() {
+	amap-probe-gateway --home "$home" --embedded "$gateway_toml" >"$work/checks" && amap-verdict "$work/checks" >"$work/verdict"
 }
 do_gateway_config() {
 	(umask 077 && mkdir -p "$AMAP_SANDBOX_DIR") || { stop="$AMAP_SANDBOX_DIR: cannot be made"; return; }
-	must amap-put --mode 0600 --apply "$gateway_toml" <"$work/gateway.toml" >"$work/put"
+	[ -e "$gateway_toml" ] || must amap-put --mode 0600 --apply "$gateway_toml" <"$work/gateway.toml" >"$work/put"
 	verb gateway-config || stop="$gateway_toml: not what it was written to say"
 }
 
