@@ -5,16 +5,22 @@
 
 #include "id.h"
 
+/* libbsd asks for the process id at each call: bytes are taken by the handful. */
 void
 am_random_hex(char *out, size_t bytes)
 {
 	static const char digit[] = "0123456789abcdef";
-	unsigned char raw;
+	unsigned char raw[32];
 
-	while (bytes-- > 0) {
-		arc4random_buf(&raw, 1);
-		*out++ = digit[raw >> 4];
-		*out++ = digit[raw & 15];
+	while (bytes > 0) {
+		size_t n = bytes < sizeof raw ? bytes : sizeof raw;
+
+		arc4random_buf(raw, n);
+		for (size_t i = 0; i < n; i++) {
+			*out++ = digit[raw[i] >> 4];
+			*out++ = digit[raw[i] & 15];
+		}
+		bytes -= n;
 	}
 	*out = '\0';
 }
