@@ -47,7 +47,7 @@ $(BUILD)/%.o: %.c
 HOUSE = $(DESTDIR)$(PREFIX)/lib/amap-openshell
 install: all
 	mkdir -p "$(HOUSE)/bin" "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/man/man5"
-	cp $(PROGS) "$(HOUSE)/bin"
+	cp --remove-destination $(PROGS) "$(HOUSE)/bin"	# a program that runs keeps its old file
 	cp -R sh payload examples image "$(HOUSE)"
 	cp man/*.1 "$(DESTDIR)$(PREFIX)/share/man/man1"
 	cp man/*.5 "$(DESTDIR)$(PREFIX)/share/man/man5"

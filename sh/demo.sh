@@ -31,6 +31,7 @@ began=$(now)
 step() { printf '%6d ms  %s\n' $(($(now) - began)) "$*"; }
 
 sh "$top/sh/setup.sh" run
+[ -x "$top/build/bin/amap-router" ] || printf '%s: building; this takes about a minute\n' "$prog" >&2
 build() { make -s -C "$top" ${AMAP_BUILD_DIR:+BUILD="$AMAP_BUILD_DIR"} "$@" >&2; }
 build -j"$(nproc)" all || die 'the build failed: see above'
 
@@ -58,6 +59,7 @@ exec $as env -i PATH="$house/bin:/usr/local/bin:/usr/bin:/bin" HOME="$work/fleet
 EOF
 cat >"$work/tear-down" <<EOF
 #!/bin/sh
+[ "\$(id -u)" -eq $(id -u) ] || { echo "tear-down: only user id $(id -u) can do this" >&2; exit 2; }
 "$work/as-fleet" amap-sandbox service stop amap-router
 "$work/as-fleet" amap-sandbox --workspace default sandbox delete --all
 rm -rf "$work"

@@ -215,6 +215,7 @@ closing_line() {
 router_records() {
 	must amap-fleet --no-follow --membership "$1" "$home/fleet.json" >"$work/router-plan"
 	must amap-render-router --home "$home" "$work/router-plan" >"$work/router.json"
+	must amap-router --config "$work/router.json" check-config >"$work/sound"
 	must amap-membership selected "$1" >"$work/selected.json"
 	owned_record router-state 0700
 	[ -z "${2-}" ] || file_record membership.json 0644 "$2"

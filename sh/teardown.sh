@@ -21,6 +21,18 @@ if [ -e "$home/membership.json" ] || [ -L "$home/membership.json" ]; then
 		printf '{"end":1}\n'
 	} >>"$work/stream"
 fi
+
+# Nobody but us ends an embedded router; it would go on in directories that are gone.
+if embedded && "$openshell" inspect amap-router </dev/null >"$work/router" 2>/dev/null &&
+    grep -qF " $home/router-state " "$work/router"; then
+	if [ -n "$apply" ]; then
+		ask service stop amap-router
+		[ "$asked" -eq 0 ] || refuse "the router could not be stopped: $(first_words)"
+		printf 'stopped the router\n'
+	else
+		printf 'would stop the router\n'
+	fi
+fi
 put ${apply:+--apply} "$work/stream"
 
 # The home record goes when it names this home; one that cannot be used is left alone.

@@ -96,6 +96,13 @@ beta: member \([0-9a-f-]{36}\)$'
 	is_up
 	assert_equal "${lines[-1]}" 'AMAP is up'
 	run -0 amap list
+
+	# Teardown ends the router too, which would go on in directories that are gone.
+	run -0 amap teardown
+	assert_line 'would stop the router'
+	run -0 amap teardown --apply
+	assert_line 'stopped the router'
+	assert_equal "$(amap-sandbox ps --filter 'name=^amap-router$' --format '{{.Names}}')" ''
 }
 
 @test "embedded: a machine that cannot run a sandbox is told before anything is made" {

@@ -57,6 +57,17 @@ fleet_up() {
 	assert_regex "$stderr" 'alpha -> beta'
 }
 
+@test "what the router itself would refuse of its configuration is refused before anything is written" {
+	amap install --apply >/dev/null
+	key amap provision alpha --apply >/dev/null
+	label=$(printf 'x%.0s' {1..64})		# one more than the router takes, though the policy allows it
+	sed -i "s/\"fleet_domain\": \"[^\"]*\"/\"fleet_domain\": \"$label.internal\"/" "$H/fleet.json"
+	run -1 --separate-stderr key amap provision beta --apply
+	assert_regex "$stderr" "fleet_domain"
+	assert_not_exists "$H/router.json"
+	run ! grep -q beta "$H/membership.json"
+}
+
 @test "a recorded member that the policy dropped blocks record and provision, but not router-config and install" {
 	fleet_up
 	jq '.task_graph = {"gamma": ["alpha"]}' "$TOP/examples/fleet.json" >"$H/fleet.json"
