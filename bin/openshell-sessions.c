@@ -145,20 +145,23 @@ same_pid(jv record, pid_t pid)
 	return same;
 }
 
-/* Borrows. 1 when the entry says that a claude began less than READY_MS ago. */
+/* Borrows the registry entry, which may be invalid. 1 for a claude that began less than READY_MS ago. */
 static int
-too_young(jv entry)
+too_young(const struct am_proc *p, jv entry)
 {
+	static const char *const ready_at_once[] = { "amap-session", NULL };
 	jv started = am_get(entry, "startedAt", JV_KIND_NUMBER);
-	const char *entrypoint = am_str(entry, "entrypoint");
 	struct timespec now;
-	double age = READY_MS;
+	double age;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (jv_is_valid(started) && (entrypoint == NULL || strcmp(entrypoint, "amap-session") != 0))
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	age = (double)now.tv_sec * 1000 - strtod(p->start, NULL) * 1000 / (double)sysconf(_SC_CLK_TCK);
+	if (jv_is_valid(started)) {
+		clock_gettime(CLOCK_REALTIME, &now);
 		age = (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6 - jv_number_value(started);
+	}
 	jv_free(started);
-	return age >= 0 && age < READY_MS;
+	return age >= 0 && age < READY_MS && !am_proc_runs(p, ready_at_once);
 }
 
 /*
@@ -178,7 +181,9 @@ socket_of(int home, const struct am_proc *p, int *young)
 	s = am_str(record, "messagingSocketPath");
 	if (start != NULL && strcmp(start, p->start) == 0 && same_pid(record, p->pid) && is_socket(s)) {
 		socket = strdup(s);
-		*young = too_young(record);
+		*young = too_young(p, record);
+	} else {
+		*young = too_young(p, jv_invalid());
 	}
 	jv_free(record);
 	if (socket != NULL)
@@ -248,15 +253,16 @@ key_of(int home, const struct am_proc *p, const char *socket)
 	return NULL;
 }
 
+/* One that is alone and too young is left out; with another one beside it both must be seen. */
 static void
-print_session(int home, const char *home_path, const struct am_proc *p)
+print_session(int home, const char *home_path, const struct am_proc *p, int alone)
 {
 	int young = 0;
 	char *socket = socket_of(home, p, &young), *key = key_of(home, p, socket), *key_path = NULL;
 
 	if (key != NULL && asprintf(&key_path, "%s/" AM_SESSIONS "/%s", home_path, key) < 0)
 		abort();
-	if (!young)
+	if (!young || !alone)
 		printf("claude\t-\t-\t%ld\t%s\t%s\n", (long)p->pid, field(socket), field(key_path));
 	free(socket);
 	free(key);
@@ -267,8 +273,9 @@ int
 main(int argc, char *argv[])
 {
 	static const struct option longopts[] = { AM_STD_OPTIONS, { NULL, 0, NULL, 0 } };
-	const struct am_proc *boss;
+	const struct am_proc *boss, **found;
 	const char *home_path;
+	size_t sessions = 0;
 	int c, home;
 
 	am_prog = "openshell-sessions";
@@ -282,9 +289,14 @@ main(int argc, char *argv[])
 	if ((boss = main_process()) == NULL)
 		am_diex("no ancestor of this program runs amap-main, so it cannot tell whose sessions to list");
 	home = open(home_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if ((found = calloc(count, sizeof *found)) == NULL)
+		abort();
 	for (size_t i = 0; i < count; i++)
 		if (table[i].pid != boss->pid && descends_from(&table[i], boss->pid) && is_session(&table[i]))
-			print_session(home, home_path, &table[i]);
+			found[sessions++] = &table[i];
+	for (size_t i = 0; i < sessions; i++)
+		print_session(home, home_path, found[i], sessions == 1);
+	free(found);
 	free(table);
 	return am_finish(AM_OK);
 }

@@ -172,3 +172,14 @@ teardown() {
 	spool_peer "$(id 87)" '"x"'
 	eventually 5 has_outcome "$(id 87)" "inject_failed error: key file $S/key: it holds no peerToken"
 }
+
+@test "a session that does not show its socket yet is waited for" {
+	receiver
+	sessions "999999 -"
+	daemon
+	spool_peer "$(id 88)" '"x"'
+	sleep 0.8
+	assert_equal "$(outcome "$(id 88)")" ""
+	sessions "999999 $S/s.sock"
+	eventually 5 has_outcome "$(id 88)" delivered
+}

@@ -19,6 +19,7 @@
 
 #define AGAIN_MS 500		/* while a notice waits for a session */
 #define BODY_MS 1000		/* for a message that comes after its notice */
+#define MUTE_MS 30000		/* for a session that began to show its socket */
 #define HOUR_MS 3600000LL
 #define MAIL_WAIT_MS 5000
 #define FLYING_MAX 8
@@ -432,6 +433,7 @@ tell_all(long long now, const char *outcome, const char *detail)
 static void
 dispatch(const struct am_rows *rows)
 {
+	static long long mute_since;
 	long long now = am_now();
 	char detail[128];
 
@@ -443,6 +445,14 @@ dispatch(const struct am_rows *rows)
 		tell_all(now, "ambiguous_target", detail);
 		return;
 	}
+	if (rows->socket[0] != '/' || rows->key[0] != '/') {
+		/* It has just begun and will have them in a moment, or it never will. */
+		mute_since = mute_since == 0 ? now : mute_since;
+		if (now - mute_since >= MUTE_MS)
+			tell_all(now, "inject_failed", "error: the session has no messaging socket, or no key");
+		return;
+	}
+	mute_since = 0;
 	if (rows->pid > 0 && is_ancestor(rows->pid)) {
 		snprintf(detail, sizeof detail, "target session pid %ld is an ancestor of this daemon", (long)rows->pid);
 		if (!warned_ancestor++)
