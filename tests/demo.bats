@@ -117,22 +117,26 @@ appears() {
 }
 
 @test "killed at any moment it leaves no process, no mount and no file" {
-	while read -r after signal; do
-		sh "$TOP/sh/demo.sh" </dev/null >/dev/null 2>&1 3>&- &
+	while read -r lines signal; do
+		: >told
+		sh "$TOP/sh/demo.sh" </dev/null >told 2>&1 3>&- &
 		pid=$!
-		sleep "$after"
-		[ "$after" = 0.1 ] || ls -d "$BATS_TEST_TMPDIR"/amap-demo.*	# it had begun
+		for _ in $(seq 2000); do		# until it has told so much
+			[ "$(wc -l <told)" -lt "$lines" ] || break
+			sleep 0.01
+		done
 		kill -s "$signal" "$pid"
 		wait "$pid" 2>/dev/null || :
 		nothing_is_left
 	done <<-END
-		0.1 KILL
-		0.8 KILL
-		1.3 TERM
-		1.8 KILL
-		2.2 TERM
-		2.6 KILL
-		3.0 HUP
+		0 KILL
+		1 KILL
+		4 TERM
+		5 KILL
+		7 TERM
+		8 KILL
+		12 HUP
+		17 KILL
 	END
 }
 
