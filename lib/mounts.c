@@ -73,27 +73,6 @@ from_list(struct am_mounts *m, jv list, int binds_only)
 
 /* ---- a process's mount table ---- */
 
-/* What every embedded sandbox has of its own; each but those that say so must be read-only. */
-static const struct {
-	const char *target;
-	int writable, below;	/* may be; so may what lies below it */
-} own[] = {
-	{ "/", 1, 0 }, { "/.amap", 0, 1 },
-	{ "/dev", 1, 1 }, { "/proc", 1, 1 }, { "/sandbox", 1, 0 }, { "/tmp", 1, 0 },
-	{ "/bin", 0, 0 }, { "/etc", 0, 1 }, { "/lib", 0, 0 }, { "/lib32", 0, 0 }, { "/lib64", 0, 0 },
-	{ "/libx32", 0, 0 }, { "/sbin", 0, 0 }, { "/usr", 0, 1 }, { "/var/log", 0, 0 },
-};
-
-static int
-is_own(const struct am_mount *k)
-{
-	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-		if ((strcmp(k->target, own[i].target) == 0 || (own[i].below && am_path_under(k->target, own[i].target))) &&
-		    (own[i].writable || k->read_only))
-			return 1;
-	return 0;
-}
-
 /* Is what the process sees at target the directory source? 1, 0, or -1 with why set. */
 static int
 same_directory(struct am_mounts *m, long pid, const char *target, const char *source)
@@ -115,6 +94,78 @@ same_directory(struct am_mounts *m, long pid, const char *target, const char *so
 	return in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
+/* What every embedded sandbox has of its own, and how it must be. */
+enum { READ_ONLY = 1, BELOW = 2, OWN = 4 };	/* BELOW: so may be what lies there; OWN: not the host's of that name */
+
+static const struct {
+	const char *target;
+	int how;
+} image[] = {
+	{ "/", READ_ONLY | OWN }, { "/.amap", READ_ONLY | BELOW },
+	{ "/bin", READ_ONLY }, { "/lib", READ_ONLY }, { "/lib32", READ_ONLY }, { "/lib64", READ_ONLY },
+	{ "/libx32", READ_ONLY }, { "/sbin", READ_ONLY }, { "/usr", READ_ONLY | BELOW },
+	{ "/etc", READ_ONLY | OWN }, { "/etc/alternatives", READ_ONLY }, { "/etc/ld.so.cache", READ_ONLY },
+	{ "/var/log", READ_ONLY },
+	{ "/dev", OWN }, { "/dev/pts", OWN }, { "/dev/shm", OWN }, { "/proc", OWN }, { "/tmp", OWN }, { "/sandbox", 0 },
+};
+
+/* A device that everybody has, bound from the host's /dev. */
+static int
+is_device(const struct am_mount *k)
+{
+	static const char *const names[] = { "null", "zero", "full", "random", "urandom", "tty", "console" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strncmp(k->target, "/dev/", 5) == 0 && strcmp(k->target + 5, names[i]) == 0)
+			return strcmp(k->root + (k->root[0] == '/'), names[i]) == 0 || strcmp(names[i], "console") == 0;
+	return 0;
+}
+
+/* 1 when a mount belongs to the sandbox's image, 0 when it does not, -1 with why set. */
+static int
+is_image(struct am_mounts *m, struct am_mountinfo *mi, const struct am_mount *k, long pid)
+{
+	const struct am_mount *proc;
+	int same;
+
+	if (is_device(k))
+		return 1;
+	if (am_path_under(k->target, "/proc") && strcmp(k->target, "/proc") != 0) {
+		proc = am_mountinfo_at(mi, "/proc");	/* parts of the same, made read-only */
+		return proc != NULL && strcmp(proc->device, k->device) == 0;
+	}
+	for (size_t i = 0; i < sizeof image / sizeof image[0]; i++) {
+		if (strcmp(k->target, image[i].target) != 0 &&
+		    ((image[i].how & BELOW) == 0 || !am_path_under(k->target, image[i].target)))
+			continue;
+		if ((image[i].how & READ_ONLY) != 0 && !k->read_only)
+			return 0;
+		if ((image[i].how & OWN) == 0)
+			return 1;
+		same = same_directory(m, pid, k->target, k->target);
+		return same < 0 ? -1 : !same;
+	}
+	return 0;
+}
+
+/* A mount that shows: a row, unless it is the image's, and what it is for whoever may write there. */
+static void
+keep(struct am_mounts *m, const struct am_mount *k, const char *source, int known)
+{
+	jv id = jv_string_fmt("%s %s", k->device, k->root), row = jv_object();
+
+	if (source != NULL || !known || (!k->read_only && !is_device(k) && !am_path_under(k->target, "/proc")))
+		m->shared = am_set(m->shared, k->target, jv_copy(id));
+	if (source != NULL || !known) {
+		row = am_set(row, "source", source != NULL && known ? real_path(source)
+		    : jv_string_fmt("another directory (device and path there: %s)", jv_string_value(id)));
+		row = am_set(row, "writable", k->read_only ? jv_false() : jv_true());
+		m->rows = am_set(m->rows, k->target, jv_copy(row));
+	}
+	jv_free(row);
+	jv_free(id);
+}
+
 static int
 from_table(struct am_mounts *m, const char *text, long pid, jv wanted)
 {
@@ -124,25 +175,17 @@ from_table(struct am_mounts *m, const char *text, long pid, jv wanted)
 	for (size_t i = 0; i < mi.n && rc == 0; i++) {
 		const struct am_mount *k = &mi.v[i], *top = am_mountinfo_at(&mi, k->target);
 		const char *source = am_str(wanted, k->target);
-		jv row = jv_object(), id = jv_string_fmt("%s %s", k->device, k->root);
-		int same = 0;
+		int known = 0;		/* the wanted source, or part of the image */
 
 		if (top == NULL)
 			rc = -1;
-		else if (top == k && source != NULL && (same = same_directory(m, pid, k->target, source)) < 0)
+		if (top != k)
+			continue;	/* covered by a later one */
+		known = source != NULL ? same_directory(m, pid, k->target, source) : is_image(m, &mi, k, pid);
+		if (known < 0)
 			rc = -1;
-		if (rc == 0 && top == k && !k->read_only && !am_path_under(k->target, "/dev") &&
-		    !am_path_under(k->target, "/proc"))
-			m->shared = am_set(m->shared, k->target, jv_copy(id));
-		if (rc == 0 && top == k && (source != NULL || !is_own(k))) {
-			row = am_set(row, "source", same ? real_path(source)
-			    : jv_string_fmt("another directory (device and path there: %s)", jv_string_value(id)));
-			row = am_set(row, "writable", k->read_only ? jv_false() : jv_true());
-			m->rows = am_set(m->rows, k->target, jv_copy(row));
-			m->shared = am_set(m->shared, k->target, jv_copy(id));
-		}
-		jv_free(row);
-		jv_free(id);
+		else
+			keep(m, k, source, known);
 	}
 	if (rc != 0 && m->why[0] == '\0')
 		refuse(m, "%s", mi.why, "");

@@ -186,10 +186,10 @@ table() {
 	box() {	# box OPTION...: a process in such a sandbox, its table in the answers
 		: >info
 		bwrap --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 \
-		    --proc /proc --dev /dev --tmpfs /tmp --die-with-parent \
+		    --unshare-pid --as-pid-1 --proc /proc --dev /dev --tmpfs /tmp --die-with-parent \
 		    --ro-bind "$PWD/home/payload" /opt/amap/payload --ro-bind "$PWD/home/roster" /opt/amap/roster \
 		    --ro-bind "$lanes/inbox" /opt/amap/lanes/inbox --ro-bind "$lanes/peer" /opt/amap/lanes/peer \
-		    --bind "$lanes/outbox" /opt/amap/lanes/outbox "$@" --info-fd 8 sleep 60 8>info 3>&- &
+		    --bind "$lanes/outbox" /opt/amap/lanes/outbox "$@" --remount-ro / --info-fd 8 sleep 60 8>info 3>&- &
 		for _ in $(seq 100); do
 			pid=$(jq -e '."child-pid"' info) && [ "$(cat /proc/"$pid"/comm)" = sleep ] && break
 			sleep 0.02
@@ -197,7 +197,7 @@ table() {
 		mapfile -t lines </proc/"$pid"/mountinfo
 		table "$pid" "${lines[@]}"
 	}
-	end() { kill "$pid"; wait || true; }
+	end() { kill -KILL "$pid"; wait || true; }
 
 	box
 	run -0 probe
@@ -219,6 +219,13 @@ table() {
 		FAIL|unexpected /opt/amap: found|--tmpfs /opt/amap
 		FAIL|unexpected /opt/amap/lanes/outbox/sub: found|--tmpfs /opt/amap/lanes/outbox/sub
 		FAIL|unexpected /usr: found|--bind /usr /usr
+		FAIL|unexpected /tmp: found|--bind /tmp /tmp
+		FAIL|unexpected /proc: found|--ro-bind /proc /proc
+		FAIL|unexpected /proc/bus: found|--ro-bind deep /proc/bus
+		FAIL|unexpected /dev/deep: found|--ro-bind deep /dev/deep
+		FAIL|unexpected /dev/shm: found|--bind /dev/shm /dev/shm
+		FAIL|unexpected /etc: found|--ro-bind /etc /etc
+		FAIL|unexpected /etc/deep: found|--dir /etc --ro-bind deep /etc/deep
 		FAIL|unexpected /opt/amap/payload/file: found|--ro-bind info /opt/amap/payload/file
 		FAIL|unexpected /ex tra\x09x: found|--ro-bind deep $'/ex tra\tx'
 	END
