@@ -127,7 +127,9 @@ not_required"
 		run -2 --separate-stderr sh -c "amap-sandbox $words >/dev/full"
 		assert_equal "$stderr" "amap-sandbox: standard output: No space left on device"
 	done
-	run -0 sh -c 'amap-sandbox sandbox create --name two --detach --no-tty -- sleep 600 <&- >/dev/null 2>&-'
-	run -0 sh -c 'amap-sandbox sandbox exec --name two --no-tty --no-login-shell -- true <&- >/dev/null 2>&-'
-	run -0 sh -c 'amap-sandbox sandbox delete two <&- >/dev/null 2>&-'
+	run -2 sh -c 'amap-sandbox sandbox create --name two --detach --no-tty -- sleep 600 <&- >&- 2>&-'
+	run -0 sh -c 'amap-sandbox sandbox exec --name two --no-tty --no-login-shell -- true <&- >&- 2>&-'
+	run -2 sh -c 'amap-sandbox sandbox delete two <&- >&- 2>&-'
+	run -0 amap-sandbox sandbox list --names
+	assert_output "one"
 }
