@@ -72,7 +72,7 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	struct ams_cli cli = { .workspace = "default" };
+	static struct ams_cli cli = { .workspace = "default" };
 	const char *env = getenv("OPENSHELL_WORKSPACE");
 	int c;
 

@@ -444,7 +444,7 @@ provision(struct ams_cli *cli, struct request *r, jv mounts)
 {
 	const char *key = ams_sandbox_key(cli->workspace, r->name), *why;
 	jv rec = record(cli, r, mounts);
-	struct ams_launch launch;
+	static struct ams_launch launch;	/* one for the life of the program */
 	char temp[32];
 	int unit, report, claim;
 

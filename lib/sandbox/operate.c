@@ -424,7 +424,7 @@ int
 ams_cli_start(struct ams_cli *cli, int argc, char *argv[])
 {
 	struct ams_run run;
-	struct ams_launch launch;
+	static struct ams_launch launch;	/* one for the life of the program */
 	int unit, report, claim;
 	const char *why;
 	jv rec;

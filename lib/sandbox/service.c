@@ -196,7 +196,7 @@ record(const char *name, jv mounts, const char *restart, char *command[])
 static int
 launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy, size_t policy_len)
 {
-	struct ams_launch launch;
+	static struct ams_launch launch;	/* one for the life of the program */
 	const char *why;
 	char temp[32], *text;
 	int unit, report, failed;
