@@ -32,3 +32,8 @@ usage_is_sound() {
 	assert_equal "$(printf '%s\n' "$stderr" | tail -n 1 | cut -c1-7)" "usage: "
 	run -2 --separate-stderr sh -c '"$1" --help >/dev/full' sh "$1"
 }
+
+# For what cannot be tried in the sanitized build: a reason is given and counted.
+not_sanitized() {
+	[ "${AMAP_BUILD_DIR##*/}" != sanitized ] || skip "$1"
+}

@@ -1,14 +1,40 @@
 /*
- * Linked into the sanitized build only. Inside a sandbox the leak checker
- * cannot work (it traces its own threads, and ptrace is refused there), so
- * it is off where the payload is mounted and on everywhere else.
+ * Linked into the sanitized build only. The leak checker is off in two places:
+ * inside a sandbox, where it cannot work (it traces its own threads, and ptrace
+ * is refused there); and in the launchers, which keep what they need until
+ * they end or become another program.
  */
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#define BEFORE_SET_UP __attribute__((no_sanitize_address, no_sanitize_undefined))
 
 const char *__asan_default_options(void);
 
-const char *
+/* 1 when word is somewhere in text. The library's functions are not to be called yet. */
+BEFORE_SET_UP static int
+holds(const char *text, long len, const char *word)
+{
+	for (long i = 0; i < len; i++) {
+		long n = 0;
+
+		while (word[n] != '\0' && i + n < len && text[i + n] == word[n])
+			n++;
+		if (word[n] == '\0')
+			return 1;
+	}
+	return 0;
+}
+
+BEFORE_SET_UP const char *
 __asan_default_options(void)
 {
-	return access("/opt/amap/payload", F_OK) == 0 ? "detect_leaks=0" : "detect_leaks=1";
+	static char path[4096];
+	long n = syscall(SYS_readlink, "/proc/self/exe", path, sizeof path);
+
+	if (holds(path, n, "/amap-sandbox") || holds(path, n, "confine") ||
+	    syscall(SYS_faccessat, AT_FDCWD, "/opt/amap/payload", F_OK) == 0)
+		return "detect_leaks=0";
+	return "detect_leaks=1";
 }
