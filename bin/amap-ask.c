@@ -24,17 +24,21 @@
 #include "utf8.h"
 
 #define JOBS_MAX 64
+#define TIMEOUT_MAX 86400
 #define OUT_MAX (2u << 20)	/* bytes of standard output; escaped, one record still fits in a line */
 #define ERR_MAX (64u << 10)	/* of standard error; the rest is dropped */
 #define GRACE_MS 2000		/* how long a command's children may hold its output open */
 
 static const char usage[] =
-"usage: amap-ask [--each FILE] [--jobs N] [--timeout SECONDS] NAME -- COMMAND [ARGUMENT ...]\n"
+"usage: amap-ask [--each FILE [--of ASK]] [--jobs N] [--timeout SECONDS] NAME -- COMMAND [ARGUMENT ...]\n"
+"       amap-ask --batch FILE [--jobs N] [--timeout SECONDS]\n"
 "\n"
 "Runs COMMAND and prints its answer as a stream of records (amap-answers(5)).\n"
 "\n"
 "  --each FILE        once for each record of this stream (-: standard input),\n"
 "                     with {KEY}, {stdout.KEY} and {stdout} replaced\n"
+"  --of ASK           only for the records that are answers of this name\n"
+"  --batch FILE       the questions of this stream: ask, subject, argv, timeout\n"
 "  --jobs N           at most N at a time (default 4)\n"
 "  --timeout SECONDS  for each command (default 120)\n";
 
@@ -43,6 +47,7 @@ enum state { WAITING, RUNNING, GONE, DONE };	/* GONE: ended, its output may stil
 struct job {
 	jv rec;			/* the answer so far, owned */
 	char **argv;		/* NULL: it is not run */
+	int timeout;		/* seconds */
 	enum state state;
 	pid_t pid;
 	int fd[2];		/* its output and its errors; -1: at the end */
@@ -206,14 +211,14 @@ answer(struct job *j, int status, const char *reason, jv out, jv err)
 }
 
 static struct job *
-new_job(const char *name, jv subject)
+new_job(const char *name, jv subject, int timeout)
 {
 	struct job *j;
 
 	if ((jobs = realloc(jobs, (job_count + 1) * sizeof *jobs)) == NULL)
 		abort();
 	j = &jobs[job_count++];
-	*j = (struct job){ .fd = { -1, -1 } };
+	*j = (struct job){ .fd = { -1, -1 }, .timeout = timeout };
 	j->rec = am_set_str(jv_object(), "ask", name);
 	j->rec = am_set(j->rec, "subject", subject);
 	return j;
@@ -269,7 +274,7 @@ finish(struct job *j)
 /* ---- running ---- */
 
 static void
-start(struct job *j, int timeout)
+start(struct job *j)
 {
 	posix_spawn_file_actions_t fa;
 	posix_spawnattr_t at;
@@ -305,7 +310,7 @@ start(struct job *j, int timeout)
 	j->fd[0] = out[0];
 	j->fd[1] = err[0];
 	j->state = RUNNING;
-	j->deadline = now_ms() + timeout * 1000LL;
+	j->deadline = now_ms() + j->timeout * 1000LL;
 }
 
 /* Reads what there is; closes the descriptor at its end. */
@@ -380,7 +385,7 @@ heed_signals(void)
 }
 
 static void
-run_all(size_t parallel, int timeout)
+run_all(size_t parallel)
 {
 	struct pollfd fds[2 * JOBS_MAX + 1];
 	struct { struct job *job; int i; } who[2 * JOBS_MAX];
@@ -392,7 +397,7 @@ run_all(size_t parallel, int timeout)
 
 		for (; next < job_count && active < parallel; next++) {
 			if (jobs[next].state == WAITING)
-				start(&jobs[next], timeout);
+				start(&jobs[next]);
 			active += jobs[next].state == RUNNING;
 		}
 		for (; first < next && jobs[first].state == DONE; first++) {
@@ -429,8 +434,57 @@ run_all(size_t parallel, int timeout)
 	}
 }
 
+/* ---- questions ---- */
+
+/* One question for a record of the stream of --each. */
 static void
-read_records(const char *path, const char *name, char *const template[])
+question_about(jv rec, const struct am_stream *in, const char *name, char *const template[], int timeout)
+{
+	const char *subject = am_str(rec, "name");
+	struct words w = { NULL, 0 };
+	char reason[160];
+	struct job *j;
+
+	if (subject == NULL && (subject = am_str(rec, "subject")) == NULL)
+		am_diex("%s:%ld: the record has neither name nor subject", in->name, in->line);
+	j = new_job(name, jv_string(subject), timeout);
+	if (build(template, rec, &w, reason, sizeof reason) == 0) {
+		set_words(j, &w);
+	} else {
+		free_words(w.v);
+		answer(j, -1, reason, jv_null(), jv_null());
+	}
+}
+
+/* One question that a record of the stream of --batch is. */
+static void
+question_is(jv rec, const struct am_stream *in, int timeout)
+{
+	const char *name = am_str(rec, "ask"), *subject = am_str(rec, "subject");
+	jv argv = am_get(rec, "argv", JV_KIND_ARRAY), limit = am_get(rec, "timeout", JV_KIND_NUMBER);
+	struct words w = { NULL, 0 };
+
+	if (jv_is_valid(limit) && jv_number_value(limit) >= 1 && jv_number_value(limit) <= TIMEOUT_MAX)
+		timeout = (int)jv_number_value(limit);
+	if (name == NULL || !jv_is_valid(argv))
+		am_diex("%s:%ld: the record has no ask or no argv", in->name, in->line);
+	jv_array_foreach(argv, i, word) {
+		if (jv_get_kind(word) != JV_KIND_STRING ||
+		    strlen(jv_string_value(word)) != (size_t)jv_string_length_bytes(jv_copy(word)))
+			am_diex("%s:%ld: a word of argv is no string or holds a NUL", in->name, in->line);
+		add_word(&w, strdup(jv_string_value(word)));
+		jv_free(word);
+	}
+	if (w.n == 0)
+		am_diex("%s:%ld: argv is empty", in->name, in->line);
+	set_words(new_job(name, subject == NULL ? jv_null() : jv_string(subject), timeout), &w);
+	jv_free(argv);
+	jv_free(limit);
+}
+
+/* template NULL: the records are the questions; of NULL: all records count. */
+static void
+read_records(const char *path, const char *of, const char *name, char *const template[], int timeout)
 {
 	int use_stdin = strcmp(path, "-") == 0;
 	struct am_stream in = { .fp = use_stdin ? stdin : fopen(path, "re"), .name = use_stdin ? "<stdin>" : path };
@@ -440,20 +494,12 @@ read_records(const char *path, const char *name, char *const template[])
 	if (in.fp == NULL)
 		am_die("%s", path);
 	while ((got = am_next(&in, &rec)) > 0) {
-		const char *subject = am_str(rec, "name");
-		struct words w = { NULL, 0 };
-		char reason[160];
-		struct job *j;
+		const char *ask = am_str(rec, "ask");
 
-		if (subject == NULL && (subject = am_str(rec, "subject")) == NULL)
-			am_diex("%s:%ld: the record has neither name nor subject", in.name, in.line);
-		j = new_job(name, jv_string(subject));
-		if (build(template, rec, &w, reason, sizeof reason) == 0) {
-			set_words(j, &w);
-		} else {
-			free_words(w.v);
-			answer(j, -1, reason, jv_null(), jv_null());
-		}
+		if (template == NULL)
+			question_is(rec, &in, timeout);
+		else if (of == NULL || (ask != NULL && strcmp(ask, of) == 0))
+			question_about(rec, &in, name, template, timeout);
 		jv_free(rec);
 	}
 	if (got < 0)
@@ -479,7 +525,9 @@ int
 main(int argc, char *argv[])
 {
 	static const struct option options[] = {
+		{ "batch", required_argument, NULL, 'b' },
 		{ "each", required_argument, NULL, 'e' },
+		{ "of", required_argument, NULL, 'o' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "timeout", required_argument, NULL, 't' },
 		AM_STD_OPTIONS,
@@ -487,35 +535,40 @@ main(int argc, char *argv[])
 	};
 	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP };
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-	const char *each = NULL;
+	const char *each = NULL, *of = NULL, *batch = NULL;
 	long parallel = 4, timeout = 120;
 	int c;
 
 	am_prog = "amap-ask";
 	while ((c = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		switch (c) {
+		case 'b': batch = optarg; break;
 		case 'e': each = optarg; break;
+		case 'o': of = optarg; break;
 		case 'j': parallel = number(optarg, JOBS_MAX, "--jobs"); break;
-		case 't': timeout = number(optarg, 86400, "--timeout"); break;
+		case 't': timeout = number(optarg, TIMEOUT_MAX, "--timeout"); break;
 		default: am_std_option(c, usage);
 		}
 	}
-	if (argc - optind < 3 || strcmp(argv[optind + 1], "--") != 0)
+	if (batch != NULL ? argc != optind || each != NULL || of != NULL
+	    : argc - optind < 3 || strcmp(argv[optind + 1], "--") != 0 || (of != NULL && each == NULL))
 		am_usage(usage);
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
 		am_die("pipe");
 	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
 		sigaction(signals[i], &sa, NULL);
-	if (each != NULL) {
-		read_records(each, argv[optind], argv + optind + 2);
+	if (batch != NULL) {
+		read_records(batch, NULL, NULL, NULL, (int)timeout);
+	} else if (each != NULL) {
+		read_records(each, of, argv[optind], argv + optind + 2, (int)timeout);
 	} else {
 		struct words w = { NULL, 0 };
 
 		for (c = optind + 2; c < argc; c++)
 			add_word(&w, strdup(argv[c]));
-		set_words(new_job(argv[optind], jv_null()), &w);
+		set_words(new_job(argv[optind], jv_null(), (int)timeout), &w);
 	}
-	run_all((size_t)parallel, (int)timeout);
+	run_all((size_t)parallel);
 	am_put_end(stdout, (long)job_count);
 	free(jobs);
 	return am_finish(AM_OK);

@@ -18,7 +18,7 @@
 #include "file.h"
 
 static const char usage[] =
-"usage: amap-probe-drift --home DIR --selected FILE [ANSWERS]\n"
+"usage: amap-probe-drift --home DIR --selected FILE [ANSWERS ...]\n"
 "       amap-probe-drift --home DIR --problem TEXT\n"
 "\n"
 "Prints two checks: router.json and selected.json are their renderings.\n"
@@ -157,14 +157,14 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (home == NULL || (rendered == NULL) == (problem == NULL) || argc - optind > 1)
+	if (home == NULL || (rendered == NULL) == (problem == NULL))
 		am_usage(usage);
 	if (problem != NULL) {
 		unknown(&out, &router, am_quotes(problem));
 		unknown(&out, &selected, am_quotes(problem));
 		return am_finish(am_check_end(&out));
 	}
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	if (asprintf(&router_path, "%s/router.json", home) < 0 || asprintf(&selected_path, "%s/selected.json", home) < 0)

@@ -15,7 +15,7 @@
 #include "health/health.h"
 
 static const char usage[] =
-"usage: amap-probe-health --config FILE [ANSWERS]\n"
+"usage: amap-probe-health --config FILE [ANSWERS ...]\n"
 "\n"
 "Prints seven checks of the router's health, or one when it reports nothing.\n"
 "\n"
@@ -237,9 +237,9 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (config == NULL || argc - optind > 1)
+	if (config == NULL)
 		am_usage(usage);
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	check_all(&out, answers, config);

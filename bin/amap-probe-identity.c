@@ -16,7 +16,7 @@
 #include "membership.h"
 
 static const char usage[] =
-"usage: amap-probe-identity --members FILE --membership FILE [--list-may-be-cut] [ANSWERS]\n"
+"usage: amap-probe-identity --members FILE --membership FILE [--list-may-be-cut] [ANSWERS ...]\n"
 "\n"
 "Prints one check a member: the sandbox is the one that was recorded.\n"
 "\n"
@@ -112,9 +112,9 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (members_path == NULL || record_path == NULL || argc - optind > 1)
+	if (members_path == NULL || record_path == NULL)
 		am_usage(usage);
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	record_rc = am_membership_read(&record, record_path);

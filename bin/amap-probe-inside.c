@@ -16,7 +16,7 @@
 #include "members.h"
 
 static const char usage[] =
-"usage: amap-probe-inside --members FILE [ANSWERS]\n"
+"usage: amap-probe-inside --members FILE [ANSWERS ...]\n"
 "\n"
 "Prints two checks a member: a write to its inbox is denied by the mount;\n"
 "its delivery daemon runs.\n"
@@ -120,9 +120,9 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (members_path == NULL || argc - optind > 1)
+	if (members_path == NULL)
 		am_usage(usage);
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	am_members_read(&members, members_path);	/* not known: amap-probe-identity says so, once */

@@ -25,7 +25,7 @@
 #define DEPTH_MAX 32
 
 static const char usage[] =
-"usage: amap-probe-install --home DIR --payload FILE --members FILE [--list-may-be-cut] [ANSWERS]\n"
+"usage: amap-probe-install --home DIR --payload FILE --members FILE [--list-may-be-cut] [ANSWERS ...]\n"
 "\n"
 "Prints four checks: the payload is its sources, the layout is there, every\n"
 "member is recorded, no other sandbox is in the workspace.\n"
@@ -341,9 +341,9 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (home == NULL || payload == NULL || members_path == NULL || argc - optind > 1)
+	if (home == NULL || payload == NULL || members_path == NULL)
 		am_usage(usage);
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	if ((fd = open(home, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)

@@ -17,7 +17,7 @@
 #define PREFIX "amap-openshell interceptor: "
 
 static const char usage[] =
-"usage: amap-probe-interceptor --source PATH [ANSWERS]\n"
+"usage: amap-probe-interceptor --source PATH [ANSWERS ...]\n"
 "\n"
 "Prints two checks: the interceptor is negotiated; it refused the probe create.\n"
 "\n"
@@ -152,9 +152,9 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (source == NULL || argc - optind > 1)
+	if (source == NULL)
 		am_usage(usage);
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	check_negotiated(&out, answers);

@@ -25,7 +25,7 @@
 #define INPUT_MAX (256u << 20)
 
 static const char usage[] =
-"usage: amap-probe-mounts --members FILE [FILE]\n"
+"usage: amap-probe-mounts --members FILE [FILE ...]\n"
 "\n"
 "Reads answers (amap-answers(5)) or a docker inspect array, and prints two\n"
 "checks a member: its mounts are the rendered ones; it shares no directory.\n"
@@ -271,31 +271,35 @@ check_shared(struct am_checks *out, const struct am_member *m, jv all, const cha
 	am_check_equal(out, &c);
 }
 
-/* Owns: an object of answers, or the array. Dies when it is neither. */
+/* Owns: an object of answers, or the one array. Dies when it is neither. */
 static jv
-read_input(const char *path)
+read_input(char *const paths[], int n)
 {
-	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	const char *name = n == 0 || strcmp(paths[0], "-") == 0 ? "<stdin>" : paths[0];
+	int fd = name[0] == '<' ? STDIN_FILENO : -1;
 	char *text;
 	size_t len;
 	FILE *fp;
 	jv v;
 
-	if (fd < 0 || (text = am_read_fd(fd, INPUT_MAX, &len)) == NULL)
-		am_die("%s", path);
-	if (text[strspn(text, " \t\r\n")] == '[') {
-		v = am_json_parse(text, len);
-	} else {		/* fmemopen takes no empty buffer */
-		if ((fp = len == 0 ? fopen("/dev/null", "re") : fmemopen(text, len, "r")) == NULL)
-			am_die("%s", path);
-		v = am_answers_from(fp, path);
-		fclose(fp);
+	if (n > 1) {
+		v = am_answers_read(paths, n);
+	} else {
+		if ((fd < 0 && (fd = open(name, O_RDONLY | O_CLOEXEC)) < 0) || (text = am_read_fd(fd, INPUT_MAX, &len)) == NULL)
+			am_die("%s", name);
+		if (text[strspn(text, " \t\r\n")] == '[') {
+			v = am_json_parse(text, len);
+		} else {		/* fmemopen takes no empty buffer */
+			if ((fp = len == 0 ? fopen("/dev/null", "re") : fmemopen(text, len, "r")) == NULL)
+				am_die("%s", name);
+			v = am_answers_from(jv_object(), fp, name);
+			fclose(fp);
+		}
+		free(text);
+		close(fd);
 	}
 	if (!jv_is_valid(v))
 		am_diex("%s", am_json_why(v));
-	free(text);
-	if (fd != STDIN_FILENO)
-		close(fd);
 	return v;
 }
 
@@ -322,9 +326,9 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (members_path == NULL || argc - optind > 1)
+	if (members_path == NULL)
 		am_usage(usage);
-	input = read_input(argc > optind ? argv[optind] : "-");
+	input = read_input(argv + optind, argc - optind);
 	am_members_read(&members, members_path);	/* not known: amap-probe-identity says so, once */
 	if ((seen = calloc(members.n + 1, sizeof *seen)) == NULL)
 		abort();

@@ -18,7 +18,7 @@
 #include "yamlread.h"
 
 static const char usage[] =
-"usage: amap-probe-policy --members FILE [--profile FILE] [ANSWERS]\n"
+"usage: amap-probe-policy --members FILE [--profile FILE] [ANSWERS ...]\n"
 "\n"
 "Prints two checks a member: its policy lists each mount on the rendered side;\n"
 "it opens no way out but the provider's.\n"
@@ -240,9 +240,9 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if (members_path == NULL || argc - optind > 1)
+	if (members_path == NULL)
 		am_usage(usage);
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	hosts = profile_hosts(profile);

@@ -20,7 +20,7 @@
 #define SECTION "router-container"
 
 static const char usage[] =
-"usage: amap-probe-router --config FILE --name NAME [--program-dir DIR] [ANSWERS]\n"
+"usage: amap-probe-router --config FILE --name NAME [--program-dir DIR] [ANSWERS ...]\n"
 "       amap-probe-router --problem TEXT\n"
 "\n"
 "Prints up to six checks of the router's container.\n"
@@ -396,7 +396,7 @@ main(int argc, char *argv[])
 		default: am_std_option(ch, usage);
 		}
 	}
-	if ((problem == NULL && (config == NULL || name == NULL)) || argc - optind > 1)
+	if ((problem == NULL && (config == NULL || name == NULL)))
 		am_usage(usage);
 	if (problem != NULL) {
 		struct am_check c = running;
@@ -405,7 +405,7 @@ main(int argc, char *argv[])
 		am_check_unknown(&out, &c, am_quotes(problem));
 		return am_finish(am_check_end(&out));
 	}
-	answers = am_answers_read(argc > optind ? argv[optind] : "-");
+	answers = am_answers_read(argv + optind, argc - optind);
 	if (!jv_is_valid(answers))
 		am_diex("%s", am_json_why(answers));
 	check_all(&out, answers, name, config, program_dir);

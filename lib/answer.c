@@ -15,40 +15,45 @@ key_of(const char *ask, const char *subject)
 }
 
 jv
-am_answers_from(FILE *fp, const char *name)
+am_answers_from(jv answers, FILE *fp, const char *name)
 {
 	struct am_stream in = { .fp = fp, .name = name };
-	jv all = jv_object(), rec;
+	jv rec;
 	int got;
 
 	while ((got = am_next(&in, &rec)) > 0) {
 		const char *ask = am_str(rec, "ask");
 
-		if (ask == NULL) {
-			jv_free(rec);
-			continue;		/* keys may be added to a stream, and records */
-		}
-		all = jv_object_set(all, key_of(ask, am_str(rec, "subject")), rec);
+		if (ask != NULL)	/* keys may be added to a stream, and records */
+			answers = jv_object_set(answers, key_of(ask, am_str(rec, "subject")), jv_copy(rec));
+		jv_free(rec);
 	}
 	if (got == 0)
-		return all;
-	jv_free(all);
+		return answers;
+	jv_free(answers);
 	return jv_invalid_with_msg(jv_string(am_stream_why(&in)));
 }
 
 jv
-am_answers_read(const char *path)
+am_answers_read(char *const paths[], int n)
 {
+	jv answers = jv_object();
 	FILE *fp;
-	jv all;
 
-	if (strcmp(path, "-") == 0)
-		return am_answers_from(stdin, "<stdin>");
-	if ((fp = fopen(path, "re")) == NULL)
-		return jv_invalid_with_msg(jv_string_fmt("%s: %s", path, strerror(errno)));
-	all = am_answers_from(fp, path);
-	fclose(fp);
-	return all;
+	if (n == 0)
+		return am_answers_from(answers, stdin, "<stdin>");
+	for (int i = 0; i < n && jv_is_valid(answers); i++) {
+		if (strcmp(paths[i], "-") == 0) {
+			answers = am_answers_from(answers, stdin, "<stdin>");
+		} else if ((fp = fopen(paths[i], "re")) == NULL) {
+			jv_free(answers);
+			answers = jv_invalid_with_msg(jv_string_fmt("%s: %s", paths[i], strerror(errno)));
+		} else {
+			answers = am_answers_from(answers, fp, paths[i]);
+			fclose(fp);
+		}
+	}
+	return answers;
 }
 
 /* The first line with anything on it. */

@@ -7,12 +7,14 @@
 #include "json.h"
 
 /*
- * Owns. Reads a whole stream of answers (path "-": standard input) into one
- * object that the functions below look into; invalid, with a message for
- * am_json_why, when the stream is cut or broken.
+ * Owns. Reads whole streams of answers, the n files (none: standard input;
+ * "-" is it, too), into one object that the functions below look into;
+ * invalid, with a message for am_json_why, when one is cut or broken.
  */
-jv am_answers_read(const char *path);
-jv am_answers_from(FILE *fp, const char *name);
+jv am_answers_read(char *const paths[], int n);
+
+/* Owns. The same, of one open stream, added to the answers that it consumes. */
+jv am_answers_from(jv answers, FILE *fp, const char *name);
 
 /* One answer. out and err live as long as the answers; NULL when there is none. */
 struct am_asked {

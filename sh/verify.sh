@@ -25,39 +25,61 @@ report | jsonl | tap | junit | nagios | prometheus) ;;
 esac
 find_home
 
-# once NAME COMMAND...: one question; once_within SECONDS takes its time with it.
-once() { once_within 120 "$@"; }
-once_within() {
-	seconds=$1 question=$2
-	shift 2
-	amap-ask --timeout "$seconds" "$question" -- "$@" >"$work/$question" 2>"$work/err" 9<&- || :
-	relabel
+# ---- asking: questions are collected, then asked together ----
+
+# words WORD...: a JSON array of them.
+words() {
+	between='['
+	for word; do
+		case $word in *[\\\"]*) word=$(printf '%s' "$word" | sed 's/[\\"]/\\&/g') ;; esac
+		printf '%s"%s"' "$between" "$word"
+		between=,
+	done
+	printf ']'
 }
 
-# each STREAM NAME COMMAND...: a question for every record of a stream.
-each() {
-	from=$1 question=$2
+# question NAME SECONDS COMMAND...: one about the whole fleet.
+question() {
+	printf '{"ask":"%s","timeout":%d,"argv":' "$1" "$2"
 	shift 2
-	amap-ask --each "$work/$from" "$question" -- "$@" >"$work/$question" 2>"$work/err" 9<&- || :
-	relabel
+	words "$@"
+	printf '}\n'
 }
 
-# probe SECTION ANSWER... -- COMMAND...: its checks, with these answers on standard input.
-operands=''
-part=0
+# begin FILE JOBS: begins to ask the questions in it; the answers go to FILE.answers.
+asking='' about_members=''
+begin() {
+	end_records "$1"
+	amap-ask --jobs "$2" --batch "$1" >"$1.answers" 9<&- &
+	asking="$asking $!"
+}
+
+# begin_each FILE ASK NAME COMMAND...: asks NAME about every answer ASK in FILE.answers.
+begin_each() {
+	from=$1 of=$2 name=$3
+	shift 3
+	amap-ask --each "$work/$from.answers" --of "$of" "$name" -- "$@" >"$work/$name.answers" 9<&- &
+	asking="$asking $!"
+}
+
+# answered: waits for all that was asked.
+answered() {
+	for process in $asking; do
+		wait "$process" || :
+	done
+	asking=''
+}
+# shellcheck disable=SC2086 # a list of process ids
+trap '[ -z "$asking$about_members" ] || kill $asking $about_members 2>/dev/null || :; rm -rf "$work"' EXIT
+
+# probe SECTION COMMAND...: its checks, a file of their own.
+operands='' part=0
 probe() {
 	part=$((part + 1))
 	operands="$operands $1=checks-$part"
 	shift
-	: >"$work/answers"
-	while [ "$1" != -- ]; do
-		[ ! -e "$work/$1" ] || cat "$work/$1" >>"$work/answers"
-		shift
-	done
-	shift
-	[ -s "$work/answers" ] || printf '{"end":0}\n' >"$work/answers"
 	probed=0
-	"$@" <"$work/answers" >"$work/checks-$part" 2>"$work/err" || probed=$?
+	"$@" >"$work/checks-$part" 2>"$work/err" </dev/null || probed=$?
 	relabel
 }
 
@@ -80,131 +102,147 @@ else
 	printf '{"problem":"%s"}\n{"end":1}\n' "$(json "$problem")" >"$work/members"
 fi
 
-# ---- install ----
+# ---- questions about each member ----
 
-once list "$openshell" sandbox list --all-workspaces --names
-(payload_records) >"$work/files" && end_records "$work/files"
-may_be_cut=--list-may-be-cut
-! embedded || may_be_cut=''
-probe install list -- amap-probe-install --home "$home" --payload "$work/files" --members "$work/members" $may_be_cut
+# What runs inside. The originals' payload has no probes, but its image has a shell.
+random=$(od -An -N11 -tx1 /dev/urandom | tr -d ' \n')
+fresh=/opt/amap/lanes/inbox/.amap-verify-${random%??????}
+if [ "$connector" = ours ]; then
+	inside_write() { words /opt/amap/payload/bin/amap-probe-write "$fresh"; }
+	inside_delivery() { words /opt/amap/payload/bin/amap-probe-running inbox-delivery; }
+else
+	# shellcheck disable=SC2016 # the shell in the sandbox expands it
+	by_shell_write='set -C; LC_ALL=C; export LC_ALL; said=$( (: >"$1") 2>&1) && { echo OPENED; rm -f "$1"; exit; }; case $said in *"Read-only file system") echo EROFS ;; *"Permission denied") echo EACCES ;; *) printf "%s\n" "${said##*: }" ;; esac'
+	# shellcheck disable=SC2016 # the shell in the sandbox expands it
+	by_shell_delivery='n=0; for p in /proc/[0-9]*; do { tr "\000" "\n" <"$p/cmdline"; } 2>/dev/null | sed -n "1,2s,^\(.*/\)*,,p" | grep -qx inbox-delivery && n=$((n + 1)); done; echo "$n"'
+	inside_write() { words sh -c "$by_shell_write" sh "$fresh"; }
+	inside_delivery() { words sh -c "$by_shell_delivery"; }
+fi
 
-# ---- router-config ----
+# member_questions NAME WORDS MORE: about every member, with its name between the words.
+member_questions() {
+	while IFS= read -r member; do
+		printf '{"ask":"%s","subject":"%s","argv":%s,"%s",%s}\n' "$1" "$member" "${2%]}" "$member" "${3#[}"
+	done <"$work/names"
+}
+policy_questions() { member_questions policy "$(words "$openshell" --workspace "$workspace" sandbox get)" '"--policy-only"]'; }
+for answers in each ps inspect; do printf '{"end":0}\n' >"$work/$answers.answers"; done
+if [ -n "${first-}" ]; then
+	exec_in=$(words "$openshell" --workspace "$workspace" sandbox exec --name)
+	options=$(words --no-tty --no-login-shell --timeout 60 --)
+	options=${options%]}
+	write=$(inside_write)
+	delivery=$(inside_delivery)
+	{
+		member_questions get "$(words "$openshell" --workspace "$workspace" sandbox get)" '"--output","json"]'
+		policy_questions
+		member_questions write "$exec_in" "$options,${write#[}"
+		member_questions delivery "$exec_in" "$options,${delivery#[}"
+	} >"$work/each"
+	begin "$work/each" 3
+fi
+about_members=$asking asking=''
+
+# ---- questions about the whole ----
 
 if [ -z "$problem" ] && [ ! -e "$home/membership.json" ] && [ ! -L "$home/membership.json" ]; then
 	problem='membership.json is absent'
 fi
+rendered=''
 if [ -z "$problem" ] && try amap-fleet --no-follow --membership "$home/membership.json" "$home/fleet.json" >"$work/router-plan" &&
     try amap-render-router --home "$home" "$work/router-plan" >"$work/router.json" &&
     try amap-membership selected "$home/membership.json" >"$work/selected.json"; then
-	once drift amap-drift "$work/router.json" "$home/router.json"
-	probe router-config drift -- amap-probe-drift --home "$home" --selected "$work/selected.json"
-else
-	probe router-config -- amap-probe-drift --home "$home" --problem "$problem"
+	rendered=yes
 fi
-
-# ---- gateway ----
-
-kind=''
-! embedded || kind=--embedded
-probe gateway -- amap-probe-gateway --home "$home" $kind ${gateway_toml:+"$gateway_toml"}
-once gateway-info "$openshell" gateway info -o json
 source=$home/instances/${first-}/outbox
-if [ -n "${first-}" ]; then
-	# Refused for three reasons by whoever decides about mounts, and by the driver for the strange key.
-	mount=$(printf '{"read_only":false,"source":"%s","target":"/opt/amap/probe","type":"bind"}' "$(json "$source")")
-	once probe-create "$openshell" --workspace "$workspace" sandbox create --name "amap-verify-$(od -An -N3 -tx1 /dev/urandom | tr -d ' ')" \
-	    --from "$image" --driver-config-json "{\"docker\":{\"amap_verify_probe\":true,\"mounts\":[$mount]}}" \
-	    --detach --no-tty --no-auto-providers -- true
-fi
-probe gateway gateway-info probe-create -- amap-probe-interceptor --source "$source"
-
-# ---- members ----
-
-# What runs inside. The originals' payload has no probes, but its image has a shell.
-fresh=/opt/amap/lanes/inbox/.amap-verify-$(od -An -N8 -tx1 /dev/urandom | tr -d ' ')
-# shellcheck disable=SC2016 # the shell in the sandbox expands it
-by_shell_write='# amap-verify: the write probe
-set -C; LC_ALL=C; export LC_ALL
-said=$( (: >"$1") 2>&1) && { echo OPENED; rm -f "$1"; exit; }
-case $said in
-*"Read-only file system") echo EROFS ;;
-*"Permission denied") echo EACCES ;;
-*) printf "%s\n" "${said##*: }" ;;
-esac'
-# shellcheck disable=SC2016 # the shell in the sandbox expands it
-by_shell_delivery='# amap-verify: the delivery probe
-n=0
-for p in /proc/[0-9]*; do
-	{ tr "\000" "\n" <"$p/cmdline"; } 2>/dev/null | sed -n "1,2s,^\(.*/\)*,,p" | grep -qx inbox-delivery && n=$((n + 1))
-done
-echo "$n"'
-if [ -n "${workspace-}" ]; then
-	inside() {
-		from=$1 question=$2
-		shift 2
-		each "$from" "$question" "$openshell" --workspace "$workspace" sandbox exec --name '{subject}' --no-tty \
-		    --no-login-shell --timeout 60 -- "$@"
-	}
-	each members get "$openshell" --workspace "$workspace" sandbox get '{name}' --output json
-	each get policy "$openshell" --workspace "$workspace" sandbox get '{subject}' --policy-only
-	each get ps "$docker" ps -q --filter 'label=openshell.ai/sandbox-id={stdout.id}'
-	each ps inspect "$docker" inspect '{stdout}'
-	if [ "$connector" = ours ]; then
-		inside get write /opt/amap/payload/bin/amap-probe-write "$fresh"
-		inside get delivery /opt/amap/payload/bin/amap-probe-running inbox-delivery
-	else
-		inside get write sh -c "$by_shell_write" sh "$fresh"
-		inside get delivery sh -c "$by_shell_delivery"
+router_problem=''
+one_shot() {
+	question "$1" 900 env IMAGE="$router_image" "$router/docker/run.sh" --config "$home/router.json" \
+	    --name amap-openshell-verify-router-health -- status ${2:+"$2"}
+}
+{
+	question list 120 "$openshell" sandbox list --all-workspaces --names
+	question gateway-info 120 "$openshell" gateway info -o json
+	[ -z "$rendered" ] || question drift 120 amap-drift "$work/router.json" "$home/router.json"
+	if [ -n "${first-}" ]; then
+		# Refused for three reasons by whoever decides about mounts, and by the driver for the strange key.
+		mount="{\"read_only\":false,\"source\":\"$(json "$source")\",\"target\":\"/opt/amap/probe\",\"type\":\"bind\"}"
+		question probe-create 120 "$openshell" --workspace "$workspace" sandbox create \
+		    --name "amap-verify-${random#????????????????}" --from "$image" \
+		    --driver-config-json "{\"docker\":{\"amap_verify_probe\":true,\"mounts\":[$mount]}}" \
+		    --detach --no-tty --no-auto-providers -- true
 	fi
+	question router-ps 120 "$docker" ps --all --filter "name=^$router_container\$" --format '{{.Names}}'
+	question router-inspect 120 "$docker" inspect "$router_container"
+	if [ "$router" = ours ]; then
+		question router-mounts 120 amap-router --config "$home/router.json" mounts
+		question router-status 120 amap-router --config "$home/router.json" status --json
+		question router-report 120 amap-router --config "$home/router.json" status
+	elif [ -r "$router/router/reset.py" ]; then
+		# shellcheck disable=SC2016 # the inner shell expands it
+		question router-mounts 300 sh -c 'cd "$1" && exec python3 docker/derive-mounts.py "$2"' sh "$router" "$home/router.json"
+		one_shot router-status --json
+		one_shot router-report ''
+	else
+		router_problem="$router: not a checkout of the original router"
+	fi
+} >"$work/whole"
+begin "$work/whole" 1		# one at a time: the one-shots of the original share a container's name
+
+# ---- the probes ----
+
+may_be_cut=--list-may-be-cut kind='' profile=$top/examples/providers/amap-claude-code.json
+if embedded; then
+	may_be_cut='' kind=--embedded profile=''		# no provider, so no way out at all
 fi
-profile=$top/examples/providers/amap-claude-code.json
-! embedded || profile=''		# embedded sandboxes have no provider, so no way out at all
-probe members get list -- amap-probe-identity --members "$work/members" --membership "$home/membership.json" $may_be_cut
+whole=$work/whole.answers each=$work/each.answers
+probe gateway amap-probe-gateway --home "$home" $kind ${gateway_toml:+"$gateway_toml"}
+(payload_records) >"$work/files" && end_records "$work/files"
+answered
+probe install amap-probe-install --home "$home" --payload "$work/files" --members "$work/members" $may_be_cut "$whole"
+if [ -n "$rendered" ]; then
+	probe router-config amap-probe-drift --home "$home" --selected "$work/selected.json" "$whole"
+else
+	probe router-config amap-probe-drift --home "$home" --problem "$problem"
+fi
+probe gateway amap-probe-interceptor --source "$source" "$whole"
+program=''
+if [ "$router" = ours ] && embedded; then
+	program=$(readlink -f "$(command -v amap-router)") || :
+	program=${program%/*}
+	case $program in /usr/* | /bin) program='' ;; esac
+fi
+if [ -n "$router_problem" ]; then
+	probe router-container amap-probe-router --problem "$router_problem"
+else
+	probe router-container amap-probe-router --config "$home/router.json" --name "$router_container" \
+	    ${program:+--program-dir "$program"} "$whole"
+fi
+probe router-health amap-probe-health --config "$home/router.json" "$whole"
+
+asking=$about_members about_members=''
+answered
+[ -z "${first-}" ] || begin_each each get ps "$docker" ps -q --filter 'label=openshell.ai/sandbox-id={stdout.id}'
+probe members amap-probe-identity --members "$work/members" --membership "$home/membership.json" $may_be_cut "$each" "$whole"
+answered
+[ -z "${first-}" ] || begin_each ps ps inspect "$docker" inspect '{stdout}'
+probe members amap-probe-inside --members "$work/members" "$each"
+answered
+probe members amap-probe-mounts --members "$work/members" "$each" "$work/ps.answers" "$work/inspect.answers"
 judge_policy() {
-	probe members get policy inspect -- amap-probe-policy --members "$work/members" ${profile:+--profile "$profile"}
+	probe members amap-probe-policy --members "$work/members" ${profile:+--profile "$profile"} "$each" \
+	    "$work/inspect.answers" "$@"
 }
 judge_policy
-if [ "$probed" -eq 1 ] && [ -n "${workspace-}" ] && ! embedded; then
+if [ "$probed" -eq 1 ] && [ -n "${first-}" ] && ! embedded; then
 	# Right after a sandbox is Ready its gateway may still show an earlier revision.
 	sleep 2
-	each get policy "$openshell" --workspace "$workspace" sandbox get '{subject}' --policy-only
+	policy_questions >"$work/policies"
+	begin "$work/policies" 4
+	answered
 	again
-	judge_policy
+	judge_policy "$work/policies.answers"
 fi
-probe members get ps inspect -- amap-probe-mounts --members "$work/members"
-probe members get write delivery -- amap-probe-inside --members "$work/members"
-
-# ---- router-container, router-health ----
-
-once router-ps "$docker" ps --all --filter "name=^$router_container\$" --format '{{.Names}}'
-once router-inspect "$docker" inspect "$router_container"
-program=''
-if [ "$router" = ours ]; then
-	once router-mounts amap-router --config "$home/router.json" mounts
-	once router-status amap-router --config "$home/router.json" status --json
-	once router-report amap-router --config "$home/router.json" status
-	if embedded; then
-		program=$(readlink -f "$(command -v amap-router)") || :
-		program=${program%/*}
-		case $program in /usr/* | /bin) program='' ;; esac
-	fi
-else
-	one_shot() {
-		once_within 900 "$1" env IMAGE="$router_image" "$router/docker/run.sh" --config "$home/router.json" \
-		    --name amap-openshell-verify-router-health -- status ${2:+"$2"}
-	}
-	# shellcheck disable=SC2016 # the inner shell expands it
-	once_within 300 router-mounts sh -c 'cd "$1" && exec python3 docker/derive-mounts.py "$2"' sh "$router" "$home/router.json"
-	one_shot router-status --json
-	one_shot router-report ''
-fi
-if [ "$router" = ours ] || [ -r "$router/router/reset.py" ]; then
-	probe router-container router-ps router-inspect router-mounts router-status -- amap-probe-router \
-	    --config "$home/router.json" --name "$router_container" ${program:+--program-dir "$program"}
-else
-	probe router-container -- amap-probe-router --problem "$router: not a checkout of the original router"
-fi
-probe router-health router-status router-report -- amap-probe-health --config "$home/router.json"
 
 # ---- the report ----
 

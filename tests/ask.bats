@@ -8,6 +8,9 @@ two() { printf '{"name":"alpha"}\n{"name":"beta","city":"b c"}\n{"end":2}\n'; }
 	run -2 amap-ask name true
 	run -2 amap-ask --jobs 0 name -- true
 	run -2 amap-ask --timeout x name -- true
+	run -2 amap-ask --batch x name -- true
+	run -2 amap-ask --batch x --each y
+	run -2 amap-ask --of a name -- true
 }
 
 @test "a command's status, output and errors are its answer" {
@@ -39,6 +42,33 @@ two() { printf '{"name":"alpha"}\n{"name":"beta","city":"b c"}\n{"end":2}\n'; }
 	assert_equal "$(ls)" "get"
 	run -0 amap-ask --each get inspect -- touch 'x{city}'
 	assert_line --partial '"reason":"not asked: there is no city to ask with"'
+}
+
+@test "a batch asks what its records say, each with its own time" {
+	{
+		echo '{"ask":"one","argv":["echo","a b","\"c\""]}'
+		echo '{"ask":"two","subject":"alpha","timeout":1,"argv":["sleep","76.5"]}'
+		echo '{"end":2}'
+	} >questions
+	run -0 amap-ask --batch questions
+	assert_output '{"ask":"one","subject":null,"argv":["echo","a b","\"c\""],"status":0,"reason":null,"stdout":"a b \"c\"\n","stderr":""}
+{"ask":"two","subject":"alpha","argv":["sleep","76.5"],"status":null,"reason":"ran out of time","stdout":"","stderr":""}
+{"end":2}'
+	grep -v two <<<"$output" | sed 's/end":2/end":1/' >answers
+	run -0 amap-ask --batch answers
+	assert_equal "$output" "$(cat answers)"
+	for bad in '{"argv":["true"]}' '{"ask":"a"}' '{"ask":"a","argv":[]}' '{"ask":"a","argv":[1]}' '{"ask":"a","argv":["a\u0000"]}'; do
+		printf '%s\n{"end":1}\n' "$bad" >questions
+		run -2 amap-ask --batch questions
+	done
+}
+
+@test "only the answers of one name are asked about" {
+	{ printf '{"ask":"get","subject":"alpha"}\n{"ask":"other","subject":"alpha"}\n{"ask":"get","subject":"beta"}\n{"end":3}\n'; } >answers
+	run -0 amap-ask --each answers --of get ps -- echo '{subject}'
+	assert_line --index 0 --partial '"stdout":"alpha\n"'
+	assert_line --index 1 --partial '"stdout":"beta\n"'
+	assert_line --index 2 '{"end":2}'
 }
 
 @test "{stdout} stands for the words that were printed" {

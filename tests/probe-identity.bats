@@ -88,6 +88,16 @@ probe() { amap-probe-identity --members members --membership home/membership.jso
 	assert_equal "$(outcomes <<<"$output")" $'M1 alpha UNKNOWN\nM1 beta PASS'
 }
 
+@test "answers may stand in several files" {
+	{ grep -e '"list"' answers; } >list
+	ended list
+	{ grep -e '"get"' answers; } >get
+	ended get
+	run -0 amap-probe-identity --members members --membership home/membership.json get list
+	run -0 sh -c 'amap-probe-identity --members members --membership home/membership.json get - <list'
+	run -2 amap-probe-identity --members members --membership home/membership.json get absent
+}
+
 @test "members that are not known are one UNKNOWN with the reason" {
 	printf '{"problem":"fleet.json: it names nobody"}\n{"end":1}\n' >members
 	run -1 probe

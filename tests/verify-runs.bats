@@ -70,7 +70,7 @@ teardown() {
 }
 
 @test "what runs inside with the original's payload tells the same as our probes" {
-	eval "$(sed -n "/^by_shell_write='/,/^esac'/p; /^by_shell_delivery='/,/^echo/p" "$TOP/sh/verify.sh")"
+	eval "$(sed -n 's/^\tby_shell_/by_shell_/p' "$TOP/sh/verify.sh")"
 	run -0 sh -c "$by_shell_write" sh "$PWD/fresh"
 	assert_output OPENED
 	assert_file_not_exist fresh

@@ -80,7 +80,7 @@ xargs -P 4 -L 1 "$work/openshell" <"$work/calls-openshell" >/dev/null 2>&1 || :
 xargs -P 4 -L 1 "$work/docker" <"$work/calls-docker" >/dev/null 2>&1 || :
 END
 chmod +x floor
-./spawn 12 ./floor /dev/null ./verify >cost
+./spawn 24 ./floor /dev/null ./verify >cost
 awk -v m="$members" -v c="$calls" '{
 	ratio = $2 / $1
 	over = ratio > 1.3
