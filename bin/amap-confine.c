@@ -88,7 +88,7 @@ fail(int code, const char *fmt, ...)
 		(void)!send(status_fd, why, strlen(why), MSG_NOSIGNAL);
 	else
 		am_warnx("%s", why);
-	exit(code);
+	_exit(code);		/* no handler runs in a process that is half confined */
 }
 
 /* ---- what is asked for ---- */
@@ -348,10 +348,10 @@ confine(const struct plan *p, char *argv[])
 		fail(FAULT, "%s: %s", am_quotes(p->chdir), strerror(errno));
 	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0)
 		fail(FAULT, "close_range: %s", strerror(errno));
-	set_limits(p);
 	reset_signals();
 	if ((rc = ams_filter_load()) != 0)
 		fail(FAULT, "seccomp: %s: the kernel must have CONFIG_SECCOMP_FILTER", strerror(-rc));
+	set_limits(p);
 	environ = p->env;
 	execvp(argv[0], argv);
 	fail(errno == ENOENT || errno == ENOTDIR ? NOT_FOUND : CANNOT_RUN, "%s: %s", am_quotes(argv[0]), strerror(errno));
@@ -390,6 +390,8 @@ print_plan(const struct plan *p)
 	print_strings("read_write", p->policy.read_write, p->policy.n_rw);
 	printf(",\"landlock_abi\":%d", abi);
 	print_strings("landlock_rights", am_landlock_names(l.handled), SIZE_MAX);
+	if (l.fd > 0)
+		close(l.fd);
 	if (l.scoped & AM_SCOPE_ABSTRACT)
 		scopes[n++] = "abstract_unix_socket";
 	if (l.scoped & AM_SCOPE_SIGNAL)
@@ -464,8 +466,12 @@ main(int argc, char *argv[])
 	}
 	if (!have_policy)
 		ams_policy_default(&plan.policy);
-	if (plan.print && optind == argc)
-		return print_plan(&plan);
+	if (plan.print && optind == argc) {
+		c = print_plan(&plan);
+		ams_policy_free(&plan.policy);
+		free(plan.env);
+		return c;
+	}
 	if (plan.print || optind == argc || (plan.tty && status_fd < 0))
 		am_usage(usage);
 	confine(&plan, argv + optind);

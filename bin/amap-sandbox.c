@@ -72,7 +72,7 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	static struct ams_cli cli = { .workspace = "default" };
+	struct ams_cli cli = { .workspace = "default" };
 	const char *env = getenv("OPENSHELL_WORKSPACE");
 	int c;
 
@@ -102,7 +102,9 @@ main(int argc, char *argv[])
 			continue;
 		if ((cli.state = ams_state_open()) < 0 || ams_embedded_read(cli.state, &cli.gateway) != 0)
 			return 1;
-		return v->run(&cli, argc - (v->verb != NULL), argv + (v->verb != NULL));
+		c = v->run(&cli, argc - (v->verb != NULL), argv + (v->verb != NULL));
+		ams_embedded_free(&cli.gateway);
+		return c;
 	}
 	am_usage(usage);
 }

@@ -42,6 +42,9 @@ int ams_cli_inspect(struct ams_cli *cli, int argc, char *argv[]);
 /* One line on standard error that names what was wrong with the words; 2. */
 int ams_cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Consumes v. The last word of a verb: prints it, and closes standard output; 0 or 2. */
+int ams_cli_print(jv v);
+
 /* The rule for names; NULL when fit, else the gateway's message. Static. */
 const char *ams_name_problem(const char *name);
 

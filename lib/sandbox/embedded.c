@@ -119,6 +119,16 @@ ams_embedded_read(int state, struct ams_embedded *g)
 	return wrong != NULL ? -1 : 0;
 }
 
+void
+ams_embedded_free(struct ams_embedded *g)
+{
+	for (size_t i = 0; g->workspaces != NULL && g->workspaces[i] != NULL; i++)
+		free(g->workspaces[i]);
+	free(g->workspaces);
+	free(g->home);
+	free(g->image);
+}
+
 int
 ams_embedded_knows(const struct ams_embedded *g, const char *workspace)
 {

@@ -28,6 +28,7 @@ struct ams_embedded {
 
 /* -1 after saying why. */
 int ams_embedded_read(int state, struct ams_embedded *g);
+void ams_embedded_free(struct ams_embedded *g);
 int ams_embedded_knows(const struct ams_embedded *g, const char *workspace);
 
 /* Borrows request. 0 admitted; else 1, the refusal printed with its reasons verbatim. */

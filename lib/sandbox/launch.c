@@ -141,6 +141,23 @@ ams_launch_words(struct ams_launch *l, ...)
 	va_end(ap);
 }
 
+void
+ams_launch_free(struct ams_launch *l)
+{
+	for (size_t i = 0; i < l->n_argv; i++)
+		free(l->argv[i]);
+	free(l->argv);
+	for (size_t i = 0; i < l->n_binds; i++)
+		close(l->binds[i].fd);
+	if (l->policy > 0)
+		close(l->policy);
+	if (l->env > 0)
+		close(l->env);
+	l->argv = NULL;
+	l->n_argv = l->n_binds = 0;
+	l->policy = l->env = 0;
+}
+
 int
 ams_launch_bind(struct ams_launch *l, int fd, const char *target, int writable)
 {

@@ -30,7 +30,7 @@ struct ams_launch {
 	gid_t gid;
 	int tty;
 	pid_t supervisor;
-	const char *restart;		/* never, on-failure, always, unless-stopped */
+	char restart[16];		/* never, on-failure, always, unless-stopped */
 	int policy, env;
 	char **argv;			/* of bubblewrap */
 	size_t n_argv;
@@ -55,6 +55,9 @@ const char *ams_launch_bwrap(void);
 
 /* The identity that a policy gets: the policy's own, else the caller's, never root's. */
 int ams_launch_identity(struct ams_launch *l, const char *user, const char *group);
+
+/* Frees the words and closes the descriptors; after a failure as well, once l has been zeroed. */
+void ams_launch_free(struct ams_launch *l);
 
 /* Appends a word, or words up to NULL. */
 void ams_launch_word(struct ams_launch *l, const char *word);

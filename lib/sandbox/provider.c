@@ -195,17 +195,6 @@ profile_store(struct ams_cli *cli, const char *verb, const char *path, const cha
 }
 
 static int
-print_json(jv v)
-{
-	char *text = am_json_text(v, AM_DOCUMENT, NULL);
-
-	fputs(text, stdout);
-	free(text);
-	jv_free(v);
-	return am_finish(0);
-}
-
-static int
 profile(struct ams_cli *cli, int argc, char *argv[])
 {
 	static const struct option longopts[] = {
@@ -232,7 +221,7 @@ profile(struct ams_cli *cli, int argc, char *argv[])
 		return profile_store(cli, verb, file, update ? argv[optind] : NULL);
 	v = load(cli, "profiles", argv[optind]);
 	if (jv_is_valid(v))
-		return print_json(v);
+		return ams_cli_print(v);
 	jv_free(v);
 	return ams_refuse(AMS_NOT_FOUND, "provider profile '%s' not found", am_quotes(argv[optind]));
 }
@@ -298,7 +287,7 @@ list_profiles(struct ams_cli *cli, int argc, char *argv[])
 		{ "output", required_argument, NULL, 'o' }, { "limit", required_argument, NULL, 'l' }, { NULL, 0, NULL, 0 }
 	};
 	const char *output = "table";
-	jv list = jv_array();
+	jv list;
 	int c, i;
 
 	optind = 0;
@@ -311,9 +300,10 @@ list_profiles(struct ams_cli *cli, int argc, char *argv[])
 	}
 	if (optind != argc || (strcmp(output, "json") != 0 && strcmp(output, "table") != 0))
 		return ams_cli_usage("provider list-profiles: -o must be json or table");
+	list = jv_array();
 	ams_state_files(cli->state, "profiles", &list);
 	if (strcmp(output, "json") == 0)
-		return print_json(list);
+		return ams_cli_print(list);
 	for (i = 0; i < jv_array_length(jv_copy(list)); i++) {
 		jv one = jv_array_get(jv_copy(list), i);
 

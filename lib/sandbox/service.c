@@ -196,7 +196,7 @@ record(const char *name, jv mounts, const char *restart, char *command[])
 static int
 launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy, size_t policy_len)
 {
-	static struct ams_launch launch;	/* one for the life of the program */
+	struct ams_launch launch = { 0 };
 	const char *why;
 	char temp[32], *text;
 	int unit, report, failed;
@@ -230,6 +230,7 @@ launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy
 		goto discard;
 	}
 	report = ams_supervise(&launch, "Provisioning");
+	ams_launch_free(&launch);
 	why = report < 0 ? strerror(errno) : ams_wait_ready(report, READY_S);
 	if (why == NULL)
 		return 0;
@@ -238,6 +239,7 @@ launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy
 	ams_unit_remove(cli->state, AMS_SERVICES, name);
 	return 1;
 discard:
+	ams_launch_free(&launch);
 	ams_unit_discard(cli->state, temp);
 	return 1;
 }

@@ -6,24 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../file.h"
 #include "../id.h"
-#include "record.h"
+#include "output.h"
 #include "state.h"
 #include "supervise.h"
 
-#define CLIENTS 8
 #define BACKOFF_FIRST_MS 1000
 #define BACKOFF_MAX_MS 180000
 #define BACKOFF_RESET_MS 10000
@@ -32,21 +28,16 @@
 struct super {
 	struct ams_launch *launch;
 	struct ams_run run;
-	struct ams_ring log, output;
+	struct ams_output io;
 	int report;		/* to whoever created or started; -1 once told */
-	int signals, listener, clients[CLIENTS];
+	int signals;
 	int status;		/* of amap-confine, until the main process runs */
 	int announced;		/* amap-confine has begun */
-	int out;		/* what the main process writes: a pipe */
-	int terminal;		/* its pseudo-terminal, or -1 */
 	int main_fd, init_fd;	/* pidfds of the main process and of its namespace's first */
 	pid_t child;		/* bubblewrap; 0 while none runs */
 	int stopping;
 	const char *first_phase;
 	long long backoff_ms, deadline_ms;
-	char line[1024];	/* the unfinished last line of output */
-	size_t line_len;
-	char last[256];		/* the last finished one */
 };
 
 static long long
@@ -61,7 +52,7 @@ now_ms(clockid_t clock)
 static void
 event(struct super *s, const char *level, const char *text)
 {
-	ams_log(&s->log, "gateway", level, "supervisor", text, strlen(text));
+	ams_log(&s->io.log, "gateway", level, "supervisor", text, strlen(text));
 }
 
 static void
@@ -112,9 +103,8 @@ start(struct super *s)
 		ams_launch_exec(s->launch, pipes[1], pair[1]);
 	close(pipes[1]);
 	close(pair[1]);
-	s->out = pipes[0];
+	ams_output_pipe(&s->io, pipes[0]);
 	s->status = pair[0];
-	fcntl(s->out, F_SETFL, O_NONBLOCK);
 	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + SLOW_START_MS;
 	return 0;
 }
@@ -144,6 +134,7 @@ status_packet(struct super *s, int flags)
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
 	ssize_t n = recvmsg(s->status, &msg, MSG_CMSG_CLOEXEC | flags);
 	struct ucred who = { 0 };
+	int terminal;
 	pid_t parent;
 
 	if (n < 0 && errno == EINTR)
@@ -152,9 +143,8 @@ status_packet(struct super *s, int flags)
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&who, CMSG_DATA(c), sizeof who);
 		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-			drop(&s->terminal);
-			memcpy(&s->terminal, CMSG_DATA(c), sizeof s->terminal);
-			fcntl(s->terminal, F_SETFL, O_RDWR | O_NONBLOCK);
+			memcpy(&terminal, CMSG_DATA(c), sizeof terminal);
+			ams_output_terminal(&s->io, terminal);
 		}
 	}
 	if (n <= 0) {
@@ -177,127 +167,6 @@ status_packet(struct super *s, int flags)
 	}
 }
 
-/* ---- what it writes ---- */
-
-/* Finished lines go to the log, without the escape sequences of a terminal. */
-static void
-log_lines(struct super *s, const char *p, size_t len)
-{
-	for (const char *end = p + len; p < end; p++) {
-		if (*p == '\n' || s->line_len == sizeof s->line) {
-			while (s->line_len > 0 && s->line[s->line_len - 1] == '\r')
-				s->line_len--;
-			if (s->line_len > 0) {
-				ams_log(&s->log, "sandbox", "INFO", "main", s->line, s->line_len);
-				snprintf(s->last, sizeof s->last, "%.*s", (int)s->line_len, s->line);
-			}
-			s->line_len = 0;
-		}
-		if (*p != '\n')
-			s->line[s->line_len++] = *p;
-	}
-}
-
-/* 0 when there is no more for now. */
-static int
-forward(struct super *s, int *from)
-{
-	char buf[16384];
-	ssize_t n = read(*from, buf, sizeof buf);
-
-	if (n < 0 && errno == EINTR)
-		return 1;
-	if (n < 0 && errno == EAGAIN)
-		return 0;
-	if (n <= 0) {		/* EIO: the last process has closed the terminal */
-		drop(from);
-		return 0;
-	}
-	ams_ring_add(&s->output, buf, (size_t)n);
-	log_lines(s, buf, (size_t)n);
-	for (size_t i = 0; i < CLIENTS; i++)
-		/* one that cannot keep up is let go rather than waited for */
-		if (s->clients[i] >= 0 && send(s->clients[i], buf, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
-			drop(&s->clients[i]);
-	return 1;
-}
-
-/* ---- connected terminals ---- */
-
-/* The past, as it is at this moment; all that comes later is sent. */
-static int
-send_replay(struct super *s, int client)
-{
-	static const char *const names[] = { "output.old", "output" };
-	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
-	struct ams_replay replay = { { 0, 0 } };
-	struct iovec iov = { &replay, sizeof replay };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	int fds[2], rc;
-
-	ams_ring_flush(&s->output);
-	for (int i = 0; i < 2; i++) {
-		struct stat st;
-
-		if ((fds[i] = openat(s->launch->unit, names[i], O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) < 0)
-			fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		else if (fstat(fds[i], &st) == 0)
-			replay.size[i] = (unsigned long long)st.st_size;
-	}
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(2 * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, sizeof fds);
-	rc = sendmsg(client, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof replay ? 0 : -1;
-	close(fds[0]);
-	close(fds[1]);
-	return rc;
-}
-
-static void
-greet(struct super *s)
-{
-	int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-	size_t i = 0;
-
-	while (i < CLIENTS && s->clients[i] >= 0)
-		i++;
-	if (fd >= 0 && (i == CLIENTS || send_replay(s, fd) != 0))
-		close(fd);
-	else
-		s->clients[i] = fd;
-}
-
-static void
-hear(struct super *s, int *client)
-{
-	unsigned char head[5], data[512];
-	struct winsize size = { 0 };
-	size_t len;
-
-	/* Clients are our own and write whole messages; anything else is no client. */
-	if (recv(*client, head, 3, MSG_WAITALL) != 3)
-		goto gone;
-	if (head[0] == 'r') {
-		if (recv(*client, head + 3, 2, MSG_WAITALL) != 2)
-			goto gone;
-		size.ws_row = (unsigned short)(head[1] << 8 | head[2]);
-		size.ws_col = (unsigned short)(head[3] << 8 | head[4]);
-		if (s->terminal >= 0)
-			ioctl(s->terminal, TIOCSWINSZ, &size);
-		return;
-	}
-	len = (size_t)head[1] << 8 | head[2];
-	if (head[0] != 'd' || len > sizeof data || recv(*client, data, len, MSG_WAITALL) != (ssize_t)len)
-		goto gone;
-	if (s->terminal >= 0)
-		(void)!write(s->terminal, data, len);
-	return;
-gone:
-	drop(client);
-}
-
 /* ---- the end of a main process ---- */
 
 static _Noreturn void
@@ -308,8 +177,7 @@ finish(struct super *s, const char *phase, const char *reason, const char *messa
 	s->run.next_restart_ms = 0;
 	set_phase(s, phase, reason, message);
 	event(s, "INFO", phase);
-	ams_ring_flush(&s->output);
-	ams_ring_flush(&s->log);
+	ams_output_flush(&s->io);
 	unlinkat(s->launch->unit, "ctl", 0);
 	tell(s, s->run.message[0] != '\0' ? s->run.message : reason);
 	_exit(0);
@@ -329,7 +197,7 @@ static void
 explain(struct super *s)
 {
 	if (s->run.message[0] == '\0')
-		snprintf(s->run.message, sizeof s->run.message, "%s", ams_launch_failure(s->last));
+		snprintf(s->run.message, sizeof s->run.message, "%s", ams_launch_failure(s->io.last));
 }
 
 /*
@@ -369,18 +237,11 @@ ended(struct super *s, int status)
 
 	while (s->status >= 0)		/* a reason that is still on its way */
 		status_packet(s, MSG_DONTWAIT);
-	for (int i = 0; i < 64 && s->out >= 0 && forward(s, &s->out); i++)
-		;
-	for (int i = 0; i < 64 && s->terminal >= 0 && forward(s, &s->terminal); i++)
-		;
-	if (s->line_len > 0)
-		log_lines(s, "\n", 1);
+	ams_output_end(&s->io);
 	ran_at_all |= s->run.started_ms != 0;
 	if (!ran_at_all)
 		explain(s);
 	reap_rest(s);
-	drop(&s->out);
-	drop(&s->terminal);
 	drop(&s->main_fd);
 	drop(&s->init_fd);
 	s->child = 0;
@@ -462,46 +323,20 @@ static _Noreturn void
 loop(struct super *s)
 {
 	for (;;) {
-		struct pollfd p[5 + CLIENTS] = {
-			{ s->signals, POLLIN, 0 }, { s->listener, POLLIN, 0 }, { s->status, POLLIN, 0 },
-			{ s->out, POLLIN, 0 }, { s->terminal, POLLIN, 0 },
-		};
+		struct pollfd p[2 + AMS_OUTPUT_FDS] = { { s->signals, POLLIN, 0 }, { s->status, POLLIN, 0 } };
 		long long wait = s->deadline_ms == 0 ? -1 : s->deadline_ms - now_ms(CLOCK_MONOTONIC);
 
-		for (size_t i = 0; i < CLIENTS; i++)
-			p[5 + i] = (struct pollfd){ s->clients[i], POLLIN, 0 };
-		if (poll(p, 5 + CLIENTS, s->deadline_ms == 0 ? -1 : wait < 0 ? 0 : (int)wait) < 0 && errno != EINTR)
+		ams_output_poll(&s->io, p + 2);
+		if (poll(p, 2 + AMS_OUTPUT_FDS, s->deadline_ms == 0 ? -1 : wait < 0 ? 0 : (int)wait) < 0 && errno != EINTR)
 			finish(s, "Error", "ControlSupervisorExited", strerror(errno));
-		if (p[2].revents != 0)
-			status_packet(s, 0);
-		if (p[3].revents != 0)
-			forward(s, &s->out);
-		if (p[4].revents != 0)
-			forward(s, &s->terminal);
 		if (p[1].revents != 0)
-			greet(s);
-		for (size_t i = 0; i < CLIENTS; i++)
-			if (p[5 + i].revents != 0 && s->clients[i] >= 0)
-				hear(s, &s->clients[i]);
+			status_packet(s, 0);
+		ams_output_serve(&s->io, p + 2);
 		if (p[0].revents != 0)
 			handle_signals(s);
 		handle_deadline(s);
-		ams_ring_flush(&s->output);
-		ams_ring_flush(&s->log);
+		ams_output_flush(&s->io);
 	}
-}
-
-/* By its short name, from inside the directory: no path is too long for a socket then. */
-static int
-listen_here(void)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX, .sun_path = "ctl" };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	unlink("ctl");		/* the lock says that nobody else serves it */
-	if (fd >= 0 && (bind(fd, (struct sockaddr *)&sun, sizeof sun) != 0 || listen(fd, CLIENTS) != 0))
-		drop(&fd);
-	return fd;
 }
 
 /* The maker waits for our word, which comes after this, so what it is told of is on the disk. */
@@ -540,14 +375,12 @@ close_others(const struct ams_launch *l, int report)
 static _Noreturn void
 supervisor(struct ams_launch *l, int report, const char *first_phase)
 {
-	struct super s = { .launch = l, .report = report, .first_phase = first_phase, .status = -1, .out = -1, .terminal = -1, .main_fd = -1,
+	struct super s = { .launch = l, .report = report, .first_phase = first_phase, .status = -1, .main_fd = -1,
 	    .init_fd = -1,
 	    .backoff_ms = BACKOFF_FIRST_MS };
 	int record, null;
 	sigset_t set;
 
-	for (size_t i = 0; i < CLIENTS; i++)
-		s.clients[i] = -1;
 	prctl(PR_SET_NAME, "amap-supervise");
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	close_others(l, report);
@@ -558,8 +391,7 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	ams_ring_open(&s.log, l->unit, "log");
-	ams_ring_open(&s.output, l->unit, "output");
+	ams_output_open(&s.io, l->unit);
 	s.run.exit_code = -1;
 	l->supervisor = getpid();
 	if ((record = ams_unit_lock(l->unit)) < 0) {
@@ -574,7 +406,7 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 	if (start(&s) != 0)
 		finish(&s, "Error", "ContainerStartFailed", strerror(errno));
 	/* while bubblewrap works */
-	if (fchdir(l->unit) != 0 || (s.listener = listen_here()) < 0)
+	if (fchdir(l->unit) != 0 || ams_output_listen(&s.io) != 0)
 		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
 	make_durable(l, record);
 	loop(&s);

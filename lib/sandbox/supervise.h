@@ -19,15 +19,4 @@
  */
 int ams_supervise(struct ams_launch *l, const char *first_phase);
 
-/*
- * What a client of the ctl socket gets: first one message, struct ams_replay
- * with descriptors of output.old and output, whose first bytes are what was
- * written up to now; then the output from now on. What it sends: 'd', two
- * bytes of length, and data for the terminal; or 'r', rows and columns of two
- * bytes each.
- */
-struct ams_replay {
-	unsigned long long size[2];	/* of output.old and output */
-};
-
 #endif

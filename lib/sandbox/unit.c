@@ -33,6 +33,17 @@ ams_cli_usage(const char *fmt, ...)
 	return 2;
 }
 
+int
+ams_cli_print(jv v)
+{
+	char *text = am_json_text(v, AM_DOCUMENT, NULL);
+
+	fputs(text, stdout);
+	free(text);
+	jv_free(v);
+	return am_finish(0);
+}
+
 const char *
 ams_name_problem(const char *name)
 {
@@ -172,7 +183,7 @@ ams_unit_launch(int state, int unit, jv record, struct ams_launch *l)
 	l->unit = unit;
 	l->tty = jv_is_valid(v);
 	jv_free(v);
-	l->restart = restart == NULL ? "never" : strdup(restart);
+	snprintf(l->restart, sizeof l->restart, "%s", restart == NULL ? "never" : restart);
 	if ((text = am_read_regular(unit, "policy.yaml", AM_YAML_MAX, &len)) == NULL ||
 	    (l->policy = am_open_regular(unit, "policy.yaml", AM_YAML_MAX)) < 0) {
 		snprintf(l->why, sizeof l->why, "policy.yaml: %s", strerror(errno));

@@ -1,0 +1,137 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../diag.h"
+#include "cli.h"
+#include "say.h"
+#include "supervise.h"
+
+#define DELETE_GRACE 2
+#define LIFECYCLE_S 300
+
+int
+ams_cli_stop(struct ams_cli *cli, int argc, char *argv[])
+{
+	struct ams_run run;
+	int unit;
+
+	if (argc != 2 || argv[1][0] == '-')
+		return ams_cli_usage("sandbox stop: needs one NAME");
+	if ((unit = ams_cli_open(cli, argv[1])) < 0)
+		return 1;
+	ams_unit_run(unit, &run);
+	if (!ams_phase_is(&run, "Ready") && !ams_phase_is(&run, "Starting") && !ams_phase_is(&run, "Provisioning"))
+		return ams_refuse(AMS_FAILED_PRECONDITION, "sandbox must be Ready to stop (current phase: %s)", run.phase);
+	ams_unit_halt(unit, AMS_STOP_GRACE + 5);
+	close(unit);
+	printf("\xe2\x9c\x93 Stopped sandbox %s\n", argv[1]);
+	return am_finish(0);
+}
+
+/*
+ * What a host restart or a killed supervisor left may be started like what was
+ * stopped: nothing of it runs, and its record and home are whole.
+ */
+static int
+may_start(const struct ams_run *run)
+{
+	return ams_phase_is(run, "Stopped") || (ams_phase_is(run, "Error") &&
+	    (strcmp(run->reason, "ContainerRuntimeRestart") == 0 || strcmp(run->reason, "ContainerStopped") == 0));
+}
+
+int
+ams_cli_start(struct ams_cli *cli, int argc, char *argv[])
+{
+	struct ams_run run;
+	struct ams_launch launch = { 0 };
+	int unit, report, claim;
+	const char *why;
+	jv rec;
+
+	if (argc != 2 || argv[1][0] == '-')
+		return ams_cli_usage("sandbox start: needs one NAME");
+	if ((unit = ams_cli_open(cli, argv[1])) < 0)
+		return 1;
+	if ((claim = ams_unit_claim(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, argv[1]), unit)) < 0)
+		return ams_refuse(AMS_NOT_FOUND, "sandbox not found");
+	ams_unit_run(unit, &run);
+	if (!may_start(&run))
+		return ams_refuse(AMS_FAILED_PRECONDITION, "sandbox must be Stopped to start (current phase: %s)", run.phase);
+	rec = ams_unit_read(unit, "record.json");
+	if (ams_launch_preflight(launch.why) != 0 || ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
+		am_warnx("sandbox %s: %s", argv[1], launch.why);
+		ams_launch_free(&launch);
+		jv_free(rec);
+		return 1;
+	}
+	jv_free(rec);
+	ams_unit_halt(unit, 0);		/* what a killed supervisor may have left */
+	if ((report = ams_supervise(&launch, "Starting")) < 0)
+		return ams_fail("sandbox '%s': %s", argv[1], strerror(errno));
+	ams_launch_free(&launch);
+	if ((why = ams_wait_ready(report, LIFECYCLE_S)) != NULL)
+		return ams_fail("sandbox '%s' did not start: %s", argv[1], why[0] != '\0' ? why : "timed out");
+	close(claim);
+	printf("\xe2\x9c\x93 Started sandbox %s\n", argv[1]);
+	return am_finish(0);
+}
+
+static int
+delete_one(struct ams_cli *cli, const char *workspace, const char *name)
+{
+	const char *key = ams_sandbox_key(workspace, name);
+	int unit = ams_name_problem(name) == NULL ? ams_unit_open(cli->state, AMS_SANDBOXES, key) : -1, claim, rc = 0;
+
+	if (unit < 0) {
+		printf("! Sandbox %s not found\n", name);
+		return 0;
+	}
+	if ((claim = ams_unit_claim(cli->state, AMS_SANDBOXES, key, unit)) >= 0) {
+		ams_unit_halt(unit, DELETE_GRACE);
+		if (ams_unit_remove(cli->state, AMS_SANDBOXES, key) != 0)
+			rc = ams_fail("sandbox '%s': %s", name, strerror(errno));
+		close(claim);
+	}
+	close(unit);
+	if (rc != 0)
+		return rc;
+	printf("\xe2\x9c\x93 Deleted sandbox %s\n", name);
+	return 0;
+}
+
+struct doomed {
+	struct ams_cli *cli;
+	int rc;
+};
+
+static int
+delete_each(int unit, const char *key, void *arg)
+{
+	struct doomed *d = arg;
+	jv rec = ams_unit_read(unit, "record.json");
+	const char *workspace = am_str(rec, "workspace"), *name = am_str(rec, "name");
+
+	(void)key;
+	if (workspace != NULL && name != NULL && strcmp(workspace, d->cli->workspace) == 0)
+		d->rc |= delete_one(d->cli, workspace, name);
+	jv_free(rec);
+	return 0;
+}
+
+int
+ams_cli_delete(struct ams_cli *cli, int argc, char *argv[])
+{
+	struct doomed d = { cli, 0 };
+
+	if (argc < 2 || (argv[1][0] == '-' && strcmp(argv[1], "--all") != 0))
+		return ams_cli_usage("sandbox delete: needs NAME... or --all");
+	ams_state_sweep(cli->state);
+	if (strcmp(argv[1], "--all") == 0)
+		ams_unit_each(cli->state, AMS_SANDBOXES, delete_each, &d);
+	else
+		for (int i = 1; i < argc; i++)
+			d.rc |= delete_one(cli, cli->workspace, argv[i]);
+	return d.rc != 0 ? d.rc : am_finish(0);
+}
