@@ -171,22 +171,6 @@ compare(jv have, jv want, const char *path)
 	}
 }
 
-/* From malloc; NULL with errno. */
-static char *
-read_file(const char *path, size_t *len)
-{
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), saved;
-	char *text;
-
-	if (fd < 0)
-		return NULL;
-	text = am_read_fd(fd, AM_JSON_MAX, len);
-	saved = errno;
-	close(fd);
-	errno = saved;
-	return text;
-}
-
 int
 main(int argc, char *argv[])
 {
@@ -202,12 +186,12 @@ main(int argc, char *argv[])
 	if (argc - optind != 2)
 		am_usage(usage);
 	argv += optind;
-	if ((want_text = read_file(argv[0], &want_len)) == NULL)
+	if ((want_text = am_read_path(argv[0], O_NOFOLLOW, AM_JSON_MAX, &want_len)) == NULL)
 		am_die("%s", am_quotes(argv[0]));
 	want = am_json_parse(want_text, want_len);
 	if (jv_get_kind(want) != JV_KIND_OBJECT)
 		am_diex("%s: not a JSON object", am_quotes(argv[0]));
-	if ((have_text = read_file(argv[1], &have_len)) == NULL) {
+	if ((have_text = am_read_path(argv[1], O_NOFOLLOW, AM_JSON_MAX, &have_len)) == NULL) {
 		if (errno == ENOENT)
 			printf("%s is absent: render it to create it\n", am_quotes(argv[1]));
 		else

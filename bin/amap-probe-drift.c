@@ -78,28 +78,12 @@ check_router(struct am_checks *out, jv answers, const char *path)
 	}
 }
 
-/* From malloc; NULL with errno. */
-static char *
-read_file(const char *path, size_t *len)
-{
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), saved;
-	char *text;
-
-	if (fd < 0)
-		return NULL;
-	text = am_read_fd(fd, AM_JSON_MAX, len);
-	saved = errno;
-	close(fd);
-	errno = saved;
-	return text;
-}
-
 static void
 check_selected(struct am_checks *out, const char *rendered, const char *path)
 {
 	struct am_check c = selected;
 	size_t want_len, have_len;
-	char *want = read_file(rendered, &want_len), *have, why[300];
+	char *want = am_read_path(rendered, 0, AM_JSON_MAX, &want_len), *have, why[300];
 	jv drift = jv_array(), a, b;
 
 	if (want == NULL) {
@@ -108,7 +92,7 @@ check_selected(struct am_checks *out, const char *rendered, const char *path)
 		jv_free(drift);
 		return;
 	}
-	if ((have = read_file(path, &have_len)) == NULL && errno != ENOENT) {
+	if ((have = am_read_path(path, 0, AM_JSON_MAX, &have_len)) == NULL && errno != ENOENT) {
 		snprintf(why, sizeof why, "%s: %s", am_quotes(path), strerror(errno));
 		unknown(out, &c, why);
 		jv_free(drift);

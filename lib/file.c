@@ -87,11 +87,12 @@ am_read_fd(int fd, size_t max, size_t *len)
 	return NULL;
 }
 
-char *
-am_read_regular(int dirfd, const char *path, size_t max, size_t *len)
+/* Reads and closes what was opened. */
+static char *
+read_and_close(int fd, size_t max, size_t *len)
 {
-	int fd = am_open_regular(dirfd, path, max), saved;
 	char *buf;
+	int saved;
 
 	if (fd < 0)
 		return NULL;
@@ -100,6 +101,18 @@ am_read_regular(int dirfd, const char *path, size_t max, size_t *len)
 	close(fd);
 	errno = saved;
 	return buf;
+}
+
+char *
+am_read_regular(int dirfd, const char *path, size_t max, size_t *len)
+{
+	return read_and_close(am_open_regular(dirfd, path, max), max, len);
+}
+
+char *
+am_read_path(const char *path, int flags, size_t max, size_t *len)
+{
+	return read_and_close(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags), max, len);
 }
 
 int

@@ -28,6 +28,9 @@ int am_open_regular(int dirfd, const char *path, size_t max);
  */
 char *am_read_regular(int dirfd, const char *path, size_t max, size_t *len);
 
+/* Reads the file at a path of the operator's whole, likewise; flags: O_NOFOLLOW, or 0 to follow a link there. */
+char *am_read_path(const char *path, int flags, size_t max, size_t *len);
+
 /* Reads an open descriptor to its end; EFBIG beyond max. */
 char *am_read_fd(int fd, size_t max, size_t *len);
 

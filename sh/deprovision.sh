@@ -2,16 +2,7 @@
 # deprovision NAME - delete a member's sandbox, its router state, the contents of its lanes, and its record
 # shellcheck disable=SC2034,SC2154 # variables are shared with amap-openshell and lib.sh
 synopsis='deprovision NAME [--apply]'
-apply='' name=''
-while [ $# -gt 0 ]; do
-	case $1 in
-	--apply) apply=--apply ;;
-	-*) verb_usage "$1: unexpected" ;;
-	*) [ -z "$name" ] || verb_usage "$1: unexpected"; name=$1 ;;
-	esac
-	shift
-done
-[ -n "$name" ] || verb_usage 'a member must be named'
+read_member_arguments "$@"
 
 # The record is gone: nothing is left to do, but for selected.json when an
 # earlier run was stopped just before it wrote that.

@@ -95,6 +95,20 @@ verb_usage() {
 	exit 2
 }
 
+# read_member_arguments ARGUMENT...: sets $name and $apply, for the verbs that take NAME [--apply].
+read_member_arguments() {
+	apply='' name=''
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--apply) apply=--apply ;;
+		-*) verb_usage "$1: unexpected" ;;
+		*) [ -z "$name" ] || verb_usage "$1: unexpected"; name=$1 ;;
+		esac
+		shift
+	done
+	[ -n "$name" ] || verb_usage 'a member must be named'
+}
+
 # ---- the home ----
 
 # find_home [--new] [--real]: sets $home. The places it must stay away from are

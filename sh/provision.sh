@@ -2,16 +2,7 @@
 # provision NAME - make a member's lanes, policy and sandbox, and record it
 # shellcheck disable=SC2034,SC2154 # variables are shared with amap-openshell and lib.sh
 synopsis='provision NAME [--apply]'
-apply='' name=''
-while [ $# -gt 0 ]; do
-	case $1 in
-	--apply) apply=--apply ;;
-	-*) verb_usage "$1: unexpected" ;;
-	*) [ -z "$name" ] || verb_usage "$1: unexpected"; name=$1 ;;
-	esac
-	shift
-done
-[ -n "$name" ] || verb_usage 'a member must be named'
+read_member_arguments "$@"
 find_home
 load_fleet
 need_member "$name"
