@@ -32,7 +32,7 @@ step() { printf '%6d ms  %s\n' $(($(now) - began)) "$*"; }
 
 sh "$top/sh/setup.sh" run
 [ -x "$top/build/bin/amap-router" ] || printf '%s: building; this takes about a minute\n' "$prog" >&2
-build() { make -s -C "$top" ${AMAP_BUILD_DIR:+BUILD="$AMAP_BUILD_DIR"} "$@" >&2; }
+build() { make -s -C "$top" ${AMAP_BUILD_DIR:+BUILD="${AMAP_BUILD_DIR#"$top/"}"} "$@" >&2; }
 build -j"$(nproc)" all || die 'the build failed: see above'
 
 # ---- whose fleet it is, and where ----

@@ -114,7 +114,7 @@ beta: member \([0-9a-f-]{36}\)$'
 	END
 	mkdir bin
 	mv no-bwrap bin/amap-sandbox
-	sed -i "s|exec amap-sandbox|exec $BIN/amap-sandbox|" bin/amap-sandbox
+	sed -i "s|exec amap-sandbox|exec '$BIN/amap-sandbox'|" bin/amap-sandbox
 	chmod +x bin/amap-sandbox
 	run -1 --separate-stderr amap --openshell "$PWD/bin/amap-sandbox" bring-up --agent "$TOP/examples/agents/files.sh" --apply
 	assert_output 'bring-up stopped at preflight: amap-sandbox: sandbox amap-try: bwrap: not found: install bubblewrap'

@@ -51,7 +51,7 @@ Result will appear at: $OUTBOX_DIR/results/00000000.json"
 	assert_output "from a pipe"
 	run -1 inbox-submit submit --to a@b </dev/null
 	assert_output "inbox-submit: submit: 'body_text' must be a string that is not empty"
-	run -1 script -qec "$BIN/inbox-submit submit --to a@b" /dev/null </dev/null
+	run -1 script -qec "inbox-submit submit --to a@b" /dev/null </dev/null
 	assert_output --partial "standard input is a terminal"
 	run -1 sh -c 'inbox-submit submit --to a@b <&-'
 	assert_output "inbox-submit: standard input: Bad file descriptor"
