@@ -66,7 +66,7 @@ if [ -z "$quick" ]; then
 	    CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
 	    LDFLAGS=tests/tools/sanitizer-options.c all
 	tests build/sanitized "$@"
-	[ -z "$fuzz" ] || tally make -s -j"$jobs" fuzz
+	[ -z "$fuzz" ] || tally make -s -j"$jobs" FUZZ_SECONDS=10 fuzz
 fi
 
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -32,6 +32,15 @@ scripts() {
 	done
 }
 
+@test "what only a longer check builds compiles as well" {
+	cd "$TOP"
+	for source in tests/fuzz/*.c tests/bench/*.c tests/tools/*.c; do
+		run -0 cc -std=c11 -fsyntax-only -Wall -Wextra -Werror -D_GNU_SOURCE -DLIBBSD_OVERLAY \
+		    -isystem /usr/include/bsd -Ilib "$source"
+		assert_output ""
+	done
+}
+
 @test "B85 no test asserts with a bare negation, which bats ignores" {
 	run -1 grep -nE '^[[:space:]]*! ' "$TOP"/tests/*.bats
 }

@@ -18,7 +18,7 @@ trap 'kill $pids 2>/dev/null || :; rm -rf "$work"' EXIT
 cd "$work"
 rc=0
 
-cc -O2 -o spawn "$top/tests/bench/spawn.c"
+cc -O2 -D_GNU_SOURCE -o spawn "$top/tests/bench/spawn.c"
 printf 'int main(void) { return 0; }\n' | cc -O2 -static -x c -o nothing -
 
 # verdict TEXT VALUE LIMIT

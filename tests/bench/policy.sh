@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 rc=0
 
-cc -O2 -o spawn "$top/tests/bench/spawn.c"
+cc -O2 -D_GNU_SOURCE -o spawn "$top/tests/bench/spawn.c"
 printf 'int main(void) { return 0; }\n' | cc -O2 -static -x c -o nothing -
 
 # fleet N: a policy of N members, each with one sender and one peer.

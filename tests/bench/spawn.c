@@ -8,7 +8,6 @@
  * of both in microseconds, which a busy machine moves least, and the command's
  * largest resident set in KiB.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>

@@ -20,7 +20,7 @@ home=$work/home
 mkdir replay
 ln -s "$top/tests/tools/replay" openshell
 ln -s "$top/tests/tools/replay" docker
-cc -O2 -o spawn "$top/tests/bench/spawn.c"
+cc -O2 -D_GNU_SOURCE -o spawn "$top/tests/bench/spawn.c"
 
 amap() { sh "$top/sh/amap-openshell" --home "$home" "$@" </dev/null; }
 

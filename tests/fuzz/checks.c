@@ -47,7 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(in.buf);
 
 	rewind(fp);
-	answers = am_answers_from(fp, "fuzz");
+	answers = am_answers_from(jv_object(), fp, "fuzz");
 	if (jv_is_valid(answers)) {
 		if (!am_asked(answers, "write", "alpha", &a) && a.why[0] == '\0')
 			abort();

@@ -1,15 +1,18 @@
 #!/bin/sh
 # run.sh SECONDS DIRECTORY - run every fuzz target that was built in DIRECTORY
 #
-# As many at a time as there are processors, each for SECONDS and over its corpus
-# beside this file first; what is found new stays in DIRECTORY/corpus. Prints a
-# line of TAP for each target; exit status 1 when one found a fault.
+# As many at a time as there are processors, each over its corpus beside this
+# file first and then for SECONDS (0: the corpus alone); what is found new stays
+# in DIRECTORY/corpus. Prints a line of TAP for each target; exit status 1 when
+# one found a fault.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 if [ $# -eq 3 ]; then		# one target
 	log=$2/$3.log
+	limit=-max_total_time=$1
+	[ "$1" -ne 0 ] || limit=-runs=0	# to libFuzzer no time is no limit
 	mkdir -p "$2/corpus/$3"
-	if "$2/tests/fuzz/$3" -max_total_time="$1" -max_len=4096 -timeout=10 -print_final_stats=1 \
+	if "$2/tests/fuzz/$3" "$limit" -max_len=4096 -timeout=10 -print_final_stats=1 \
 	    -artifact_prefix="$2/$3-" "$2/corpus/$3" "$here/corpus/$3" >"$log" 2>&1; then
 		printf 'ok fuzz %s: %d inputs\n' "$3" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
 		exit
