@@ -53,7 +53,7 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	const char *home = NULL, *path = NULL, *workspace, *problem;
+	const char *home = NULL, *workspace, *problem;
 	struct am_buf out = { 0 };
 	jv plan, members;
 	int c, n;
@@ -69,15 +69,11 @@ main(int argc, char *argv[])
 		am_usage(usage);
 	if ((problem = am_path_problem(home)) != NULL)
 		am_diex("--home \"%s\": %s", am_quotes(home), problem);
-	if (argc - optind == 1)
-		path = argv[optind];
-	plan = am_json_read(path, AM_PLAN_MAX);
+	plan = am_plan_read(argv[optind]);
 	if (!jv_is_valid(plan))
-		am_diex("%s: %s", path == NULL ? "<stdin>" : path, am_json_why(plan));
+		am_diex("%s", am_json_why(plan));
 	members = am_get(plan, "members", JV_KIND_ARRAY);
 	workspace = am_str(plan, "workspace");
-	if (!jv_is_valid(members) || workspace == NULL || am_name_problem(workspace) != NULL)
-		am_diex("%s: not a plan; give the output of amap-fleet", path == NULL ? "<stdin>" : path);
 	n = jv_array_length(jv_copy(members));
 	for (int i = 0; i < n; i++) {
 		jv member = jv_array_get(jv_copy(members), i);

@@ -86,8 +86,8 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	const char *home = NULL, *path = NULL, *problem;
-	jv plan, members, config;
+	const char *home = NULL, *problem;
+	jv plan, config;
 	char *text;
 	int c, rc;
 
@@ -102,14 +102,9 @@ main(int argc, char *argv[])
 		am_usage(usage);
 	if ((problem = am_path_problem(home)) != NULL)
 		am_diex("--home \"%s\": %s", am_quotes(home), problem);
-	path = argv[optind];
-	plan = am_json_read(path, AM_PLAN_MAX);
+	plan = am_plan_read(argv[optind]);
 	if (!jv_is_valid(plan))
-		am_diex("%s: %s", path == NULL ? "<stdin>" : path, am_json_why(plan));
-	members = am_get(plan, "members", JV_KIND_ARRAY);
-	if (!jv_is_valid(members) || am_str(plan, "domain") == NULL)
-		am_diex("%s: not a plan; give the output of amap-fleet", path == NULL ? "<stdin>" : path);
-	jv_free(members);
+		am_diex("%s", am_json_why(plan));
 	if ((rc = refuse_overlaps(plan)) == AM_OK) {
 		config = render(plan, home);
 		text = am_json_text(config, AM_DOCUMENT, NULL);

@@ -7,6 +7,8 @@
 #include "diag.h"
 #include "fleet.h"
 
+#define PLAN_MAX (256u << 20)	/* names stand in a plan once per edge */
+
 static int __attribute__((format(printf, 2, 3)))
 refuse(struct am_fleet *f, const char *fmt, ...)
 {
@@ -398,4 +400,22 @@ am_fleet_free(struct am_fleet *f)
 	am_names_free(&f->members);
 	jv_free(f->policy);
 	f->policy = jv_invalid();
+}
+
+jv
+am_plan_read(const char *path)
+{
+	const char *name = path == NULL || strcmp(path, "-") == 0 ? "<stdin>" : path, *workspace;
+	jv plan = am_json_read(path, PLAN_MAX), members;
+
+	if (!jv_is_valid(plan))
+		return jv_invalid_with_msg(jv_string_fmt("%s: %s", name, am_json_why(plan)));
+	members = am_get(plan, "members", JV_KIND_ARRAY);
+	workspace = am_str(plan, "workspace");
+	if (!jv_is_valid(members) || workspace == NULL || am_name_problem(workspace) != NULL || am_str(plan, "domain") == NULL) {
+		jv_free(plan);
+		plan = jv_invalid_with_msg(jv_string_fmt("%s: not a plan; give the output of amap-fleet", name));
+	}
+	jv_free(members);
+	return plan;
 }

@@ -10,7 +10,6 @@
 #include "names.h"
 
 #define AM_ALLOW_ANY "ALLOW_ANY"
-#define AM_PLAN_MAX (256u << 20)	/* bytes of a plan: names stand in it once per edge */
 
 struct am_fleet {
 	jv policy;			/* the document; owns every string below */
@@ -33,5 +32,12 @@ int am_fleet_load(struct am_fleet *fleet, jv policy);
 int am_fleet_read(struct am_fleet *fleet, const char *path, int nofollow);
 
 void am_fleet_free(struct am_fleet *fleet);
+
+/*
+ * Owns. The plan that amap-fleet printed, from a file (NULL or "-": standard
+ * input), at most 256 MiB: its workspace is a sound name, its domain text, and
+ * members a list. Else invalid, with a message for am_json_why that names the file.
+ */
+jv am_plan_read(const char *path);
 
 #endif

@@ -95,6 +95,16 @@ verb_usage() {
 	exit 2
 }
 
+# read_apply ARGUMENT...: sets $apply, for the verbs that take [--apply].
+read_apply() {
+	apply=''
+	while [ $# -gt 0 ]; do
+		[ "$1" = --apply ] || verb_usage "$1: unexpected"
+		apply=--apply
+		shift
+	done
+}
+
 # read_member_arguments ARGUMENT...: sets $name and $apply, for the verbs that take NAME [--apply].
 read_member_arguments() {
 	apply='' name=''

@@ -2,14 +2,7 @@
 # router-config - compare router.json and selected.json with the policy, or write them
 # shellcheck disable=SC2034,SC2154 # variables are shared with amap-openshell and lib.sh
 synopsis='router-config [--apply]'
-apply=''
-while [ $# -gt 0 ]; do
-	case $1 in
-	--apply) apply=--apply ;;
-	*) verb_usage "$1: unexpected" ;;
-	esac
-	shift
-done
+read_apply "$@"
 find_home
 load_fleet
 set_owner

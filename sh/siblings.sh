@@ -2,14 +2,7 @@
 # siblings - check out the originals that siblings.json pins beside this tree, or say what would be done
 # shellcheck disable=SC2034,SC2154 # variables are shared with amap-openshell and lib.sh
 synopsis='siblings [--apply]'
-apply=''
-while [ $# -gt 0 ]; do
-	case $1 in
-	--apply) apply=--apply ;;
-	*) verb_usage "$1: unexpected" ;;
-	esac
-	shift
-done
+read_apply "$@"
 command -v git >/dev/null || refuse 'git: not found; install the package git'
 beside=$(dirname "$top")
 must amap-field --only --each siblings name url commit <"$top/examples/siblings.json" >"$work/siblings"

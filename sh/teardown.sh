@@ -2,14 +2,7 @@
 # teardown - remove what install and the router made; the policy, the record and the lanes stay
 # shellcheck disable=SC2034,SC2154 # variables are shared with amap-openshell and lib.sh
 synopsis='teardown [--apply]'
-apply=''
-while [ $# -gt 0 ]; do
-	case $1 in
-	--apply) apply=--apply ;;
-	*) verb_usage "$1: unexpected" ;;
-	esac
-	shift
-done
+read_apply "$@"
 find_home
 [ -z "$apply" ] || lock_home
 must amap-tree teardown --home "$home" >"$work/stream"
