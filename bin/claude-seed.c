@@ -23,6 +23,7 @@
 #include "connector/place.h"
 #include "diag.h"
 #include "file.h"
+#include "id.h"
 #include "json.h"
 
 #define FILE_NAME ".claude.json"
@@ -133,6 +134,69 @@ claude_version(void)
 
 /* ---- the file ---- */
 
+/*
+ * A value's numbers are doubles, and what others wrote may have more digits than
+ * those keep: such a number travels as a string, behind a mark that nobody knows.
+ */
+#define DIGITS 15
+static char mark[33];
+
+static void
+add_all(struct am_buf *b, const char *from, const char *to)
+{
+	am_buf_add(b, from, (size_t)(to - from));
+}
+
+/* Past the string that begins at p. */
+static const char *
+past_string(const char *p)
+{
+	while (*++p != '"')
+		if (*p == '\\')
+			p++;
+	return p + 1;
+}
+
+/* Owns a sound document's text with its long numbers marked. */
+static char *
+mark_numbers(const char *text, size_t *len)
+{
+	struct am_buf b = { 0 };
+	const char *p = text, *end = text + *len, *next;
+
+	for (; p < end; p = next) {
+		next = *p == '"' ? past_string(p) : p + strspn(p, "-+.eE0123456789");
+		if (next <= p + DIGITS || *p == '"') {
+			next += next == p;
+			add_all(&b, p, next);
+			continue;
+		}
+		am_buf_strings(&b, "\"", mark, NULL);
+		add_all(&b, p, next);
+		am_buf_byte(&b, '"');
+	}
+	*len = b.n;
+	return am_buf_end(&b);
+}
+
+/* Owns the text with the numbers as they were. */
+static char *
+unmark_numbers(const char *text, size_t *len)
+{
+	struct am_buf b = { 0 };
+	const char *p, *end;
+
+	for (; (p = strstr(text, mark)) != NULL; text = end + 1) {
+		add_all(&b, text, p - 1);
+		p += strlen(mark);
+		end = p + strcspn(p, "\"");
+		add_all(&b, p, end);
+	}
+	am_buf_strings(&b, text, "\n", NULL);
+	*len = b.n;
+	return am_buf_end(&b);
+}
+
 /* Owns the document; an empty one, and *mode 0600, when there is no file. */
 static jv
 read_file(int home, mode_t *mode)
@@ -140,10 +204,11 @@ read_file(int home, mode_t *mode)
 	int fd = am_open_regular(home, FILE_NAME, AM_JSON_MAX);
 	struct stat st;
 	size_t len;
-	char *text;
+	char *text, *marked;
 	jv doc;
 
 	*mode = 0600;
+	am_random_hex(mark, 16);
 	if (fd < 0 && errno == ENOENT)
 		return jv_object();
 	if (fd < 0 && errno == ELOOP)
@@ -155,6 +220,12 @@ read_file(int home, mode_t *mode)
 	close(fd);
 	*mode = st.st_mode & 07777;
 	doc = am_json_parse(text, len);
+	if (jv_is_valid(doc)) {
+		jv_free(doc);
+		marked = mark_numbers(text, &len);
+		doc = am_json_parse(marked, len);
+		free(marked);
+	}
 	free(text);
 	if (!jv_is_valid(doc)) {
 		am_warnx(FILE_NAME ": %s", am_json_why(doc));
@@ -249,9 +320,7 @@ main(int argc, char *argv[])
 	if (!jv_equal(jv_copy(before), jv_copy(after))) {
 		jv pretty = jv_dump_string(jv_copy(after), JV_PRINT_PRETTY | JV_PRINT_INDENT_FLAGS(2));
 
-		if (asprintf(&text, "%s\n", jv_string_value(pretty)) < 0)
-			abort();
-		len = strlen(text);
+		text = unmark_numbers(jv_string_value(pretty), &len);
 		if (am_publish(home, FILE_NAME, text, len, mode) != 0)
 			fail(FILE_NAME);
 		free(text);

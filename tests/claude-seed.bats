@@ -3,50 +3,58 @@ load common
 # cases FILE: runs each case of the file as golden/README.md says, and compares
 # all that it says. /srv/box stands for a directory of the test's own.
 cases() {
-	local cases nth box file want_exit
 	mkdir -p bin
-	cases=$(jq length "$1")
-	for ((nth = 0; nth < cases; nth++)); do
-		box=$BATS_TEST_TMPDIR/box.$nth
-		sed "s|/srv/box|$box|g" "$1" | jq -c ".[$nth]" >case
-		c() { jq -r "$1" case; }
-		mkdir -p "$box/home" "$box/wd"
-		file=$box/home/.claude.json
-		case $(c .kind) in
-		symlink) : >"$box/target"; ln -s ../target "$file" ;;
-		dir) mkdir "$file" ;;
-		file)
-			if [ "$(c .before)" != null ]; then
-				jq -j .before case >"$file"
-				chmod "$(c .before_mode)" "$file"
-			fi ;;
-		esac
-		printf '#!/bin/sh\nprintf "%%s\\n" "$VERSION_PRINTS"\nexit "$VERSION_EXIT"\n' >bin/claude
-		chmod +x bin/claude
-		local -a env=(PATH="$BATS_TEST_TMPDIR/bin:$PATH" VERSION_PRINTS="$(c .claude_version_prints)"
-		    VERSION_EXIT="$(c .claude_version_exit)")
-		[ "$(c .HOME)" = null ] || env+=(HOME="$(c .HOME)")
-		[ "$(c .ANTHROPIC_API_KEY)" = null ] || env+=(ANTHROPIC_API_KEY="$(c .ANTHROPIC_API_KEY)")
-		want_exit=$(c .exit)
-		run "-$want_exit" --separate-stderr env -C "$(c .cwd)" -u HOME -u ANTHROPIC_API_KEY "${env[@]}" \
-		    "$BIN/claude-seed" </dev/null
-		assert_equal "$(c .case): $output" "$(c .case): $(c .stdout)"
-		if [ "$(c .stderr_starts)" = null ]; then
-			assert_equal "$(c .case): $stderr" "$(c .case): "
-		else
-			[[ $stderr == "$(c .stderr_starts)"* ]] || fail "$(c .case): $stderr"
-			[[ $stderr != *"$(c '.ANTHROPIC_API_KEY // "(no key)"' | tail -c 11)"* ]] || fail "$(c .case): prints the key"
-		fi
-		case $(c .after) in
-		null) assert_file_not_exists "$file" ;;
-		unchanged) [ -L "$file" ] || [ -d "$file" ] || fail "$(c .case): changed" ;;
-		*)
-			jq -j .after case | cmp - "$file"
-			assert_equal "$(stat -c %04a "$file")" "$(c .after_mode)" ;;
-		esac
-		run -0 find "$box" -name '*.tmp*'
-		assert_output ""
-	done
+	printf '#!/bin/sh\nprintf "%%s\\n" "$VERSION_PRINTS"\nexit "$VERSION_EXIT"\n' >bin/claude
+	chmod +x bin/claude
+	# One line a case: everything that it says, as words of the shell; null is NULL.
+	jq -r --arg top "$BATS_TEST_TMPDIR" 'to_entries[] | .key as $n |
+	    .value | walk(if type == "string" then gsub("/srv/box"; "\($top)/box.\($n)") else . // "NULL" end) |
+	    "try " + ([$n, .case, .kind, .before, .before_mode, .HOME, .cwd, .ANTHROPIC_API_KEY, .claude_version_prints,
+	    .claude_version_exit, .exit, .stdout, .stderr_starts, .after, .after_mode] | map(@sh) | join(" "))' "$1" >script
+	jq -r 'keys[] | "box.\(.)/home", "box.\(.)/wd"' "$1" | xargs mkdir -p
+	tried=0
+	. ./script
+	assert_equal "$tried" "$(jq length "$1")"
+	run -0 find . -name '*.tmp*'
+	assert_output ""
+}
+
+# text FILE: all of it, as TEXT.
+text() { IFS= read -r -d '' TEXT <"$1" || :; }
+
+try() {
+	local box=$PWD/box.$1 name=$2 kind=$3 before=$4 before_mode=$5 home=$6 cwd=$7 key=$8 prints=$9
+	shift 9
+	local status=$1 want_exit=$2 stdout=$3 stderr_starts=$4 after=$5 after_mode=$6 file=$box/home/.claude.json
+	local -a env=(PATH="$PWD/bin:$PATH" VERSION_PRINTS="$prints" VERSION_EXIT="$status")
+	case $kind in
+	symlink) : >"$box/target"; ln -s ../target "$file" ;;
+	dir) mkdir "$file" ;;
+	file)
+		if [ "$before" != NULL ]; then
+			printf '%s' "$before" >"$file"
+			chmod "$before_mode" "$file"
+		fi ;;
+	esac
+	[ "$home" = NULL ] || env+=(HOME="$home")
+	[ "$key" = NULL ] || env+=(ANTHROPIC_API_KEY="$key")
+	run "-$want_exit" --separate-stderr env -C "$cwd" -u HOME -u ANTHROPIC_API_KEY "${env[@]}" "$BIN/claude-seed" </dev/null
+	assert_equal "$name: $output" "$name: $stdout"
+	if [ "$stderr_starts" = NULL ]; then
+		assert_equal "$name: $stderr" "$name: "
+	else
+		[[ $stderr == "$stderr_starts"* ]] || fail "$name: $stderr"
+		[ "$key" = NULL ] || [[ $stderr != *"${key: -10}"* ]] || fail "$name: prints the key"
+	fi
+	case $after in
+	NULL) assert_file_not_exists "$file" ;;
+	unchanged) [ -L "$file" ] || [ -d "$file" ] || fail "$name: changed" ;;
+	*)
+		text "$file"
+		assert_equal "$name: $TEXT" "$name: $after"
+		assert_equal "$(stat -c %04a "$file")" "$after_mode" ;;
+	esac
+	tried=$((tried + 1))
 }
 
 @test "usage, version, and a full standard output" {

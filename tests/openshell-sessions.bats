@@ -1,56 +1,58 @@
 load common
 
-# stat_line: a line of /proc/PID/stat with the fields that matter, from a case's process.
-stat_line='if .stat then .stat else
-    "\(.pid) (\(.comm)) S \(.ppid) 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 \(.start // 100) 0 0" end'
+# What makes the boxes of all cases and says what is expected of each, as one script: put FILE TEXT,
+# words FILE ARGUMENT..., dir, fifo and socket PATH, then expect NTH CASE EXIT HOME ROWS.
+script='
+# A file as a case describes it: an object as JSON, a text as it is, FIFO, or so many spaces after a text.
+def file($path):
+    if . == "FIFO" then "fifo \($path | @sh)"
+    elif type == "string" and startswith("<the text ") then
+        capture("<the text (?<t>.*) followed by (?<n>[0-9]+) spaces>") | @sh "put \($path) \(.t + (.n | tonumber) * " ")"
+    elif type == "string" then @sh "put \($path) \(.)"
+    else @sh "put \($path) \(tojson)" end;
+def at($dir; $box): to_entries[] | .key as $name | .value | file("\($box)/home/.claude/\($dir)/\($name)");
+range(length) as $n | .[$n] | (.. | select(. == "NOW")?) |= $now | "\($n)" as $box |
+(.proc[] | "\($box)/proc/\(.pid)" as $dir |
+    @sh "put \($dir + "/stat") \(.stat // "\(.pid) (\(.comm)) S \(.ppid) 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 \(.start // 100) 0 0")",
+    @sh "words \($dir + "/cmdline") \(.argv // [])"),
+@sh "put \($box + "/proc/self/stat") \("99 (openshell-sessi) R \(.parent_of_the_lister) 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 700 0 0")",
+(.records | at("amap-sessions"; $box)), (.registry // {} | at("sessions"; $box)), (.keys | at("sessions"; $box)),
+(.sockets[] | @sh "socket \($box + "/" + ltrimstr("/srv/box/"))"),
+@sh "expect \($n) \(.case) \(.exit) \(.HOME) \((.rows // []) | map(join("\t")) | join("\n"))"'
 
-# The file as a case describes it: an object as JSON, a text as it is, FIFO, or so many spaces after a text.
-write_file() {
-	local value=$1 file=$2
-	mkdir -p "$(dirname "$file")"
-	case $value in
-	'"FIFO"') mkfifo "$file" ;;
-	'"<the text '*) jq -rj 'capture("<the text (?<t>.*) followed by (?<n>[0-9]+) spaces>") |
-	    .t + ([range(.n | tonumber)] | map(" ") | join(""))' <<<"$value" >"$file" ;;
-	'"'*) jq -j . <<<"$value" >"$file" ;;
-	*) printf '%s' "$value" >"$file" ;;
-	esac
+put() { printf '%s' "$2" >"$1"; }
+words() {
+	local file=$1
+	shift
+	if [ $# -eq 0 ]; then : >"$file"; else printf '%s\0' "$@" >"$file"; fi
+}
+fifo() { mkfifo "$1"; }
+socket() { :; }			# they were made at once
+expect() {
+	ln -s /srv/proc/self/maps /srv/proc/self/exe /srv/proc/self/environ "$1/proc/self/"
+	run "-$3" --separate-stderr bwrap --ro-bind / / --tmpfs /srv --ro-bind "$1" /srv/box --ro-bind /proc /srv/proc \
+	    --ro-bind "$1/proc" /proc --setenv ASAN_OPTIONS detect_leaks=0 --setenv HOME "$4" -- "$BIN/openshell-sessions"
+	assert_equal "$2: $output" "$2: $5"
+	if [ "$3" -eq 0 ]; then
+		assert_equal "$2: $stderr" "$2: "
+	else
+		[[ $stderr == "openshell-sessions: "* ]] || fail "$2: $stderr"
+	fi
 }
 
-# cases FILE: runs each case in a mount namespace where /proc is the case's process table.
+# cases FILE: runs each case in a mount namespace where /proc is the case's process table. A
+# sanitized program looks at its own maps, name and environment there.
 cases() {
-	local cases nth box pid name value start
 	bwrap --ro-bind / / true 2>/dev/null || skip "bwrap cannot make a namespace here"
-	cases=$(jq length "$1")
-	for ((nth = 0; nth < cases; nth++)); do
-		box=$BATS_TEST_TMPDIR/box.$nth
-		mkdir -p "$box"/{home,run,proc/self}
-		jq -c --arg now "$(date +%s)000" ".[$nth]"' | (.. | select(. == "NOW")?) |= ($now | tonumber)' "$1" >case
-		while IFS=$'\t' read -r pid; do
-			mkdir -p "$box/proc/$pid"
-			jq -r --argjson pid "$pid" '.proc[] | select(.pid == $pid) | '"$stat_line" case >"$box/proc/$pid/stat"
-			jq -j --argjson pid "$pid" '.proc[] | select(.pid == $pid) | .argv // [] | .[] + "\u0000"' case >"$box/proc/$pid/cmdline"
-		done < <(jq -r '.proc[].pid' case)
-		# A sanitized program looks at its maps, name and environment there.
-		ln -s /srv/proc/self/maps /srv/proc/self/exe /srv/proc/self/environ "$box/proc/self/"
-		jq -r '"99 (openshell-sessi) R \(.parent_of_the_lister) 0 0 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 700 0 0"' case >"$box/proc/self/stat"
-		while IFS=$'\t' read -r dir name value; do
-			write_file "$value" "$box/home/.claude/$dir/$name"
-		done < <(jq -r '(.records | to_entries[] | "amap-sessions\t\(.key)\t\(.value | tojson)"),
-		    ((.registry // {}) + .keys | to_entries[] | "sessions\t\(.key)\t\(.value | tojson)")' case)
-		while IFS= read -r name; do
-			perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0); bind(S, pack_sockaddr_un($ARGV[0])) or die $!' \
-			    "$box/${name#/srv/box/}"
-		done < <(jq -r '.sockets[]' case)
-		run "-$(jq .exit case)" --separate-stderr bwrap --ro-bind / / --tmpfs /srv --ro-bind "$box" /srv/box \
-		    --ro-bind /proc /srv/proc --ro-bind "$box/proc" /proc --setenv ASAN_OPTIONS detect_leaks=0 --setenv HOME "$(jq -r .HOME case)" -- "$BIN/openshell-sessions"
-		assert_equal "$(jq -r .case case): $output" "$(jq -r '.case + ": " + ((.rows // []) | map(join("\t")) | join("\n"))' case)"
-		if [ "$(jq .exit case)" -eq 0 ]; then
-			assert_equal "$stderr" ""
-		else
-			[[ $stderr == "openshell-sessions: "* ]]
-		fi
-	done
+	jq -r --argjson now "$(date +%s)000" "$script" "$1" >script
+	{
+		jq -r 'keys[] | "\(.)/home", "\(.)/run"' "$1"
+		sed -nE "s,^(put|words|fifo) '([^']*)/[^/']*'.*,\2,p" script | uniq
+	} | xargs mkdir -p
+	sed -n "s,^socket '\(.*\)'$,\1,p" script | perl -MSocket -ne '
+	    chomp; socket(S, PF_UNIX, SOCK_STREAM, 0); bind(S, pack_sockaddr_un($_)) or die "$_: $!"'
+	. ./script
+	assert_equal "$(grep -c ^expect script)" "$(jq length "$1")"
 }
 
 @test "usage, version, and a full standard output" {
