@@ -25,9 +25,17 @@ fake_gateway() {
 	: >"$FAKE_OPENSHELL/calls"
 }
 
+our_names() { printf 's|/srv/amap|%s|g;s|/srv/cfg|%s|g;s|openshell\\.host-1\\.internal|%s|g' "$H" "$CFG" "$DOMAIN"; }
+
 # ours FILE: recorded text with our names in it.
 ours() {
-	sed -e "s|/srv/amap|$H|g" -e "s|/srv/cfg|$CFG|g" -e "s|openshell\.host-1\.internal|$DOMAIN|g" "$1"
+	sed "$(our_names)" "$1"
+}
+
+# ours_all DIRECTORY COPY: the same for all that is below a directory.
+ours_all() {
+	cp -R "$1" "$2"
+	find "$2" -type f -exec sed -i "$(our_names)" {} +
 }
 
 # amap ARGUMENT...: the operator's command with the stand-in for the gateway.
