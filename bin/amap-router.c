@@ -25,8 +25,9 @@
 #include "router/status.h"
 
 static const char usage[] =
-    "usage: amap-router --config FILE COMMAND [...] | check STATE\n"
-    "  run --interval SECONDS               serve until SIGTERM; SIGHUP reads the configuration at once\n"
+    "usage: amap-router [--config FILE] COMMAND [...] | check STATE\n"
+    "  --config FILE                        the configuration; else $ROUTER_CONFIG\n"
+    "  run [--interval SECONDS]             serve until SIGTERM; SIGHUP reads the configuration at once\n"
     "  once [--json]                        handle what is there, then end\n"
     "  status [--json|--check|--prometheus] what the last poll of a running router found\n"
     "  peers [--json] [--html FILE]         who may task whom (also: matrix)\n"
@@ -68,19 +69,21 @@ run(int argc, char *argv[])
 	static const struct option longopts[] = {
 		{ "interval", required_argument, NULL, 'i' }, { NULL, 0, NULL, 0 }
 	};
-	double interval = 0;
+	const char *seconds = getenv("ROUTER_INTERVAL");
+	double interval;
 	char *end;
 	int c, rc;
 
 	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {
 		if (c != 'i')
 			am_usage(usage);
-		interval = strtod(optarg, &end);
-		if (*end != '\0' || end == optarg || !isfinite(interval) || interval <= 0 || interval > 86400)
-			am_diex("--interval %s: not a number of seconds above 0, at most 86400", am_quotes(optarg));
+		seconds = optarg;
 	}
-	if (optind < argc || interval == 0)
+	if (optind < argc || seconds == NULL)
 		am_usage(usage);
+	interval = strtod(seconds, &end);
+	if (*end != '\0' || end == seconds || !isfinite(interval) || interval <= 0 || interval > 86400)
+		am_diex("--interval %s: not a number of seconds above 0, at most 86400", am_quotes(seconds));
 	if ((rc = take_lock()) != AM_OK)
 		return rc;
 	tell_discovery();
@@ -343,6 +346,7 @@ main(int argc, char *argv[])
 	int c;
 
 	am_prog = "amap-router";
+	router.config_path = getenv("ROUTER_CONFIG");
 	router.line_end = &router.line;
 	router.admitted = jv_invalid();
 	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {

@@ -268,15 +268,6 @@ published() {
 	done <"$work/members"
 }
 
-# What the router may see, PATH and ro or rw, from the configuration that it will have.
-router_mounts() {
-	if [ "$1" = plan ]; then
-		: >"$work/mounts"
-	else
-		must amap-router --config "$home/router.json" mounts >"$work/mounts"
-	fi
-}
-
 wait_for_roster() {
 	waited=0
 	until published; do

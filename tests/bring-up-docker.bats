@@ -3,23 +3,11 @@
 load common
 load golden
 
+load docker
+
 setup_file() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can start a Docker engine"
-	command -v dockerd >/dev/null || skip "no Docker engine"
-	cd "$BATS_FILE_TMPDIR" || return
-	export DOCKER_HOST=unix://$BATS_FILE_TMPDIR/docker.sock
-	dockerd --iptables=false --bridge=none -H "$DOCKER_HOST" --data-root "$PWD/data" --exec-root "$PWD/exec" \
-	    -p "$PWD/docker.pid" >docker.log 2>&1 3>&- &
-	for _ in $(seq 300); do
-		docker version >/dev/null 2>&1 && break
-		sleep 0.1
-	done
-	docker version >/dev/null 2>&1 || skip "no Docker engine can run here"
+	start_engine
 	small_system system sh readlink cut cat true
-	small_system router sh true "$BIN/amap-router"
-	ln -s true router/usr/bin/apt-get
-	rm router/usr/bin/amap-router
-	tar -C router -c . | docker import - debian:bookworm-slim >/dev/null
 	mkdir -p system/opt/claude
 	echo >system/opt/claude/cli.js
 	echo >system/usr/bin/node
@@ -30,11 +18,7 @@ setup_file() {
 }
 
 teardown_file() {
-	[ ! -s "$BATS_FILE_TMPDIR/docker.pid" ] || kill "$(cat "$BATS_FILE_TMPDIR/docker.pid")"
-	for _ in $(seq 100); do
-		[ -e "$BATS_FILE_TMPDIR/docker.pid" ] || break
-		sleep 0.1
-	done
+	stop_engine
 }
 
 # small_system DIRECTORY PROGRAM...: these programs of this host, with what they load.
@@ -45,8 +29,7 @@ small_system() {
 	ln -s usr/bin "$dir/bin"
 	ln -s usr/lib "$dir/lib"
 	ln -s usr/lib "$dir/lib64"
-	mkdir "$dir/var" "$dir/var/lib" "$dir/var/lib/apt" "$dir/var/lib/apt/lists"
-	for program in rm "$@"; do
+	for program; do
 		program=$(readlink -f "$(type -P "$program")")
 		cp "$program" "$dir/usr/bin/"
 		ldd "$program" | grep -o '/[^ ]*' | while IFS= read -r file; do
@@ -155,5 +138,5 @@ stage 6/7 router: skipped (it is running and has published the roster)"
 	docker rm -f amap-router-local
 	chmod 000 "$H/router-state"
 	run -1 bring_up --apply
-	assert_regex "${lines[-1]}" '^bring-up stopped at router: the container amap-router-local is exited, exit code 2: amap-router: .*Permission denied$'
+	assert_regex "${lines[-1]}" '^bring-up stopped at router: the container amap-router-local is (exited|restarting), exit code [02]: amap-router: .*Permission denied$'
 }

@@ -12,7 +12,7 @@ export TOP BIN PATH DATA
 LC_ALL=C
 export LC_ALL
 umask 022
-unset AMAP_OPENSHELL_HOME ANTHROPIC_API_KEY
+unset AMAP_OPENSHELL_HOME ANTHROPIC_API_KEY ROUTER_CONFIG ROUTER_INTERVAL
 
 # Every test works in its own directory, which bats removes.
 setup() {

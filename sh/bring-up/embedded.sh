@@ -67,7 +67,11 @@ router_state() {
 # start_router plan|run: the command, shown or run.
 start_router() {
 	program=$(readlink -f "$(command -v amap-router)")
-	router_mounts "$1"
+	if [ "$1" = plan ]; then
+		: >"$work/mounts"		# the configuration may have to be written first
+	else
+		must amap-router --config "$home/router.json" mounts >"$work/mounts"
+	fi
 	case $program in
 	/usr/* | /bin/*) ;;		# every service has these
 	*) printf '%s\tro\n' "${program%/*}" >>"$work/mounts" ;;

@@ -130,25 +130,14 @@ router_state() {
 # start_router plan|run: the commands, shown or run.
 start_router() {
 	if [ "$router" = ours ]; then
-		start_container "$1"
+		"$1" 3600 "$sh_dir/router-start.sh" --detach --config "$home/router.json" --user "$run_as" \
+		    --image amap-router-local --name amap-router-local --docker "$docker"
 	else
 		"$1" 3600 "$router/docker/build.sh" &&
 			"$1" 300 "$router/docker/run.sh" --config "$home/router.json" --detach
 	fi
 	[ "$1" = run ] && [ -z "$stop" ] && router_state || return 0
 	[ "$router_is" = running ] || stop=$(crash_note)
-}
-start_container() {
-	router_mounts "$1"
-	mkdir -p "$work/context"
-	cp "$(command -v amap-router)" "$work/context/amap-router"
-	"$1" 3600 "$docker" build -t amap-router-local -f "$top/image/router/Dockerfile" "$work/context" || return 0
-	set -- "$1" 300 "$docker" run --detach --name amap-router-local --network none --read-only --cap-drop ALL \
-	    --security-opt no-new-privileges --user "$run_as"
-	while IFS='	' read -r path access; do
-		set -- "$@" --volume "$path:$path:$access"
-	done <"$work/mounts"
-	"$@" amap-router-local --config "$home/router.json" run --interval 5
 }
 
 # One line on a container that does not run: its state, its exit code, its last words.
