@@ -15,9 +15,10 @@ ids() {
 	for i in 1 2 3 4; do jq -r .message_id home/instances/alpha/outbox/results/$i.json; done
 }
 
-# outcome NID VALUE [JQ]: the file that a connector writes.
+# outcome NID VALUE [JQ]: the file that a connector writes, renamed into its place.
 outcome() {
-	jq -nc --arg id "$1" --arg o "$2" '{outcome: $o, ts: "2026-01-01T00:00:00Z", tree: "peer", notice_id: $id} | '"${3:-.}" >$outcomes/peer-"$1".json
+	jq -nc --arg id "$1" --arg o "$2" '{outcome: $o, ts: "2026-01-01T00:00:00Z", tree: "peer", notice_id: $id} | '"${3:-.}" >$outcomes/.tmp
+	mv $outcomes/.tmp $outcomes/peer-"$1".json
 }
 
 @test "27.11 each outcome: record, audit, counter, alert, status notice" {
@@ -199,4 +200,41 @@ recipient: beta@fleet.example"
 	assert_equal "$(jq -c '.beta.peer_placed_denied | map(.notice_id)' <<<"$output")" "[\"$2\"]"
 	run -0 --separate-stderr once --json
 	assert_equal "$(jq -c '.beta.peer_placed_denied | map(.notice_id)' <<<"$output")" "[\"$2\"]"
+}
+
+@test "a directory of outcomes that is made later is seen at once: in steps, moved in whole, and made again" {
+	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta
+	start_router 60
+	for i in 1 2 3 4; do request alpha $i beta; done
+	wait_until test -s home/instances/alpha/outbox/results/4.json
+	set -- $(ids)
+	outbox=home/instances/beta/outbox
+	outcomes=$outbox/ext/claude-code/outcomes
+	consumed() { wait_until test -s home/router-state/beta/outcomes/peer-"$1".delivered.json; }
+	mkdir $outbox/ext
+	sleep 0.1
+	mkdir $outbox/ext/claude-code
+	sleep 0.1
+	mkdir $outcomes
+	sleep 0.1
+	outcome "$1" delivered
+	consumed "$1"
+	rm -r $outbox/ext
+	mkdir -p $outcomes
+	outcome "$2" delivered
+	consumed "$2"
+	mv $outbox/ext gone
+	rm -rf gone/claude-code/outcomes/*
+	outcomes=gone/claude-code/outcomes outcome "$3" delivered
+	mv gone $outbox/ext
+	consumed "$3"
+	# A whole outbox that is put in the place of the old one, with a request and an outcome in it.
+	mkdir -p new/results new/processed new/ext/claude-code/outcomes
+	outcomes=new/ext/claude-code/outcomes outcome "$4" delivered
+	mv $outbox old && mv new $outbox
+	consumed "$4"
+	request beta 1 alpha
+	wait_until test -s home/instances/beta/outbox/results/1.json
+	stop_router
+	assert_equal "$(jq -c '[.polls, .instances.beta.totals.peer_delivered, .totals.instance_errored]' home/router-state/status.json)" '[1,4,0]'
 }

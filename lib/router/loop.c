@@ -156,6 +156,8 @@ serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 {
 	if (in->at < 0)
 		return;
+	if (in->watch_due)
+		amr_watch(r, in);
 	amr_take_turn(r, in, budget_ms, &stop);
 	if (in->outcomes_due && amr_conf_has_peer(r->conf, (size_t)in->at))
 		amr_take_outcomes(r, in);

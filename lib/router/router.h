@@ -80,7 +80,7 @@ struct amr_inst {
 	size_t head;
 	int scanned;		/* the queue was filled by a scan, not by events */
 	int truncated;		/* and more lies there than it took; the next poll goes on */
-	int rescan, outcomes_due, waiting;	/* waiting: it stands in the line of the loop */
+	int rescan, outcomes_due, watch_due, waiting;	/* waiting: it stands in the line of the loop */
 	struct amr_inst *next;
 
 	int told_watch, told_first;

@@ -11,13 +11,17 @@
 #include "router/log.h"
 #include "router/watch.h"
 
-#define WANTED (IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+#define GONE (IN_DELETE_SELF | IN_MOVE_SELF)
+#define FILES (IN_MOVED_TO | IN_CLOSE_WRITE | GONE | IN_ONLYDIR)
+#define DIRECTORIES (IN_CREATE | IN_MOVED_TO | GONE | IN_ONLYDIR)
+
+enum kind { OUTBOX, OUTCOMES, ON_THE_WAY };	/* the last: a directory in which one of these is awaited */
 
 /* Sorted by descriptor; the kernel gives them out ascending. */
 static struct watch {
 	int wd;
 	struct amr_inst *in;
-	int outcomes;
+	enum kind kind;
 } *watches;
 static size_t n_watches, room;
 
@@ -38,7 +42,7 @@ place_of(int wd)
 }
 
 static void
-remember(int wd, struct amr_inst *in, int outcomes)
+remember(int wd, struct amr_inst *in, enum kind kind)
 {
 	size_t i = place_of(wd);
 
@@ -49,7 +53,7 @@ remember(int wd, struct amr_inst *in, int outcomes)
 		memmove(watches + i + 1, watches + i, (n_watches - i) * sizeof *watches);
 		n_watches++;
 	}
-	watches[i] = (struct watch){ wd, in, outcomes };
+	watches[i] = (struct watch){ wd, in, kind };
 }
 
 static void
@@ -75,36 +79,54 @@ amr_watch_open(struct amr_router *r)
 
 /* By the descriptor's own directory: no path that an agent could swap is looked up again. */
 static void
-watch_directory(struct amr_router *r, int dir, struct amr_inst *in, int outcomes)
+watch_directory(struct amr_router *r, int dir, struct amr_inst *in, enum kind kind, uint32_t what)
 {
 	int wd;
 
 	if (fchdir(dir) != 0)
 		return;
-	wd = inotify_add_watch(r->notify, ".", WANTED);
+	wd = inotify_add_watch(r->notify, ".", what);
 	if (wd >= 0)
-		remember(wd, in, outcomes);
+		remember(wd, in, kind);
 	else if (!in->told_watch)
 		amr_log(AM_WARNING, "", "%s is not watched, its requests are found by the timer: %s", in->name, strerror(errno));
 	in->told_watch = wd < 0;
 }
 
+static int
+open_directory(int at, const char *name)
+{
+	return am_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+}
+
+/* Each directory is watched before the next is looked for, so that none comes unseen. */
 static void
 watch_outcomes(struct amr_router *r, struct amr_inst *in, int outbox)
 {
-	int n = jv_array_length(jv_copy(r->conf->outcome_ids)), dir;
-	char path[128];
+	int n = jv_array_length(jv_copy(r->conf->outcome_ids)), ext = open_directory(outbox, "ext"), by_id, dir;
 
+	/* An outbox is full of new names, so they are told of only as long as this one is awaited. */
+	if (ext < 0) {
+		watch_directory(r, outbox, in, OUTBOX, FILES | IN_CREATE);
+		ext = open_directory(outbox, "ext");
+	}
+	if (ext < 0)
+		return;
+	watch_directory(r, ext, in, ON_THE_WAY, DIRECTORIES);
 	for (int i = 0; i < n; i++) {
 		jv id = jv_array_get(jv_copy(r->conf->outcome_ids), i);
 
-		snprintf(path, sizeof path, "ext/%s/outcomes", jv_string_value(id));
-		jv_free(id);
-		if ((dir = am_open_beneath(outbox, path, O_RDONLY | O_DIRECTORY, 0)) >= 0) {
-			watch_directory(r, dir, in, 1);
-			close(dir);
+		if ((by_id = open_directory(ext, jv_string_value(id))) >= 0) {
+			watch_directory(r, by_id, in, ON_THE_WAY, DIRECTORIES);
+			if ((dir = open_directory(by_id, "outcomes")) >= 0) {
+				watch_directory(r, dir, in, OUTCOMES, FILES);
+				close(dir);
+			}
+			close(by_id);
 		}
+		jv_free(id);
 	}
+	close(ext);
 }
 
 /* The operator's decisions, which no instance has to do with. */
@@ -132,12 +154,15 @@ unwatch(struct amr_router *r, const struct amr_inst *in)
 		}
 }
 
-static void
-watch_instance(struct amr_router *r, struct amr_inst *in)
+void
+amr_watch(struct amr_router *r, struct amr_inst *in)
 {
 	const struct amr_member *m;
 	int root, outbox;
 
+	in->watch_due = 0;
+	if (r->notify < 0)
+		return;
 	if (in->at < 0) {
 		unwatch(r, in);
 		return;
@@ -145,15 +170,19 @@ watch_instance(struct amr_router *r, struct amr_inst *in)
 	m = &r->conf->members[in->at];
 	if ((root = amr_root(m)) < 0)
 		return;
-	if ((outbox = am_open_beneath(root, amr_lane(m, 'o'), O_RDONLY | O_DIRECTORY, 0)) >= 0) {
-		watch_directory(r, outbox, in, 0);
+	if ((outbox = open_directory(root, amr_lane(m, 'o'))) < 0) {
+		watch_directory(r, root, in, ON_THE_WAY, DIRECTORIES);
+		outbox = open_directory(root, amr_lane(m, 'o'));
+	}
+	if (outbox >= 0) {
+		watch_directory(r, outbox, in, OUTBOX, FILES);
 		if (amr_conf_has_peer(r->conf, (size_t)in->at))
 			watch_outcomes(r, in, outbox);
 		close(outbox);
-		if (fchdir(r->cwd) != 0)
-			amr_log(AM_WARNING, "", "working directory: %s", strerror(errno));
 	}
 	close(root);
+	if (fchdir(r->cwd) != 0)
+		amr_log(AM_WARNING, "", "working directory: %s", strerror(errno));
 }
 
 void
@@ -163,9 +192,8 @@ amr_watch_all(struct amr_router *r)
 		return;
 	watch_decisions(r);
 	for (size_t i = 0; i < r->n; i++)
-		watch_instance(r, r->inst[i]);
+		amr_watch(r, r->inst[i]);
 }
-
 
 static void
 everything(struct amr_router *r)
@@ -194,17 +222,19 @@ happened(struct amr_router *r, const struct inotify_event *e)
 	if (i == n_watches || watches[i].wd != e->wd)
 		return;
 	in = watches[i].in;
-	if (e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
-		in->rescan = in->outcomes_due = 1;
-	else if (watches[i].outcomes)
+	if (e->mask & (GONE | IN_IGNORED))
+		in->rescan = in->outcomes_due = in->watch_due = 1;
+	else if (watches[i].kind == ON_THE_WAY || (e->mask & IN_ISDIR && e->len > 0 && strcmp(e->name, "ext") == 0))
+		in->outcomes_due = in->watch_due = 1;
+	else if (watches[i].kind == OUTCOMES)
 		in->outcomes_due = 1;
-	else if (e->len > 0)
+	else if (e->len > 0 && !(e->mask & IN_CREATE))
 		amr_queue_event(in, e->name);
 	if (e->mask & IN_IGNORED)
 		forget(e->wd);
 	else if (e->mask & IN_MOVE_SELF)
 		inotify_rm_watch(r->notify, e->wd);
-	if (in->rescan || in->outcomes_due || in->head < in->queue.n)
+	if (in->rescan || in->outcomes_due || in->watch_due || in->head < in->queue.n)
 		amr_line_up(r, in);
 }
 

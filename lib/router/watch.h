@@ -11,7 +11,8 @@
 
 void amr_watch_open(struct amr_router *r);
 
-/* Sets, or sets again, all watches; those of instances no longer admitted go. */
+/* Sets, or sets again, the watches of one or of all; those of instances no longer admitted go. */
+void amr_watch(struct amr_router *r, struct amr_inst *in);
 void amr_watch_all(struct amr_router *r);
 
 /* Reads what happened; instances with something to do stand in the line afterwards. */
