@@ -64,7 +64,7 @@ tests build "$@"
 if [ -z "$quick" ]; then
 	make -s -j"$jobs" BUILD=build/sanitized \
 	    CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
-	    LDFLAGS=tests/tools/sanitizer-options.c all
+	    LDFLAGS='tests/tools/sanitizer-options.c -static-libasan -static-libubsan' all
 	tests build/sanitized "$@"
 	[ -z "$fuzz" ] || tally make -s -j"$jobs" FUZZ_SECONDS=10 fuzz
 fi
