@@ -34,6 +34,7 @@ static const char usage[] =
 
 static const char *const main_names[] = { "amap-main", NULL };
 static const char *const agent_names[] = { "claude", "amap-session", NULL };
+static const char *const session_names[] = { "amap-session", NULL };
 
 static struct am_proc *table;
 static size_t count;
@@ -107,6 +108,17 @@ descends_from(const struct am_proc *p, pid_t ancestor)
 	return 0;
 }
 
+/* The command of an amap-session, or what that started: the session is the one to speak to. */
+static int
+is_of_a_command(const struct am_proc *p)
+{
+	p = find(p->ppid);
+	for (size_t steps = 0; p != NULL && steps < count; steps++, p = find(p->ppid))
+		if (am_proc_runs(p, session_names))
+			return 1;
+	return 0;
+}
+
 /*
  * A session, and not what it forked a moment ago: until that runs another
  * program it has the words of its parent, and would be a second session.
@@ -116,7 +128,7 @@ is_session(const struct am_proc *p)
 {
 	const struct am_proc *parent = find(p->ppid);
 
-	return am_proc_runs(p, agent_names) &&
+	return am_proc_runs(p, agent_names) && !is_of_a_command(p) &&
 	    (parent == NULL || !am_proc_runs(parent, agent_names) || !am_proc_same_words(p, parent));
 }
 
@@ -149,7 +161,6 @@ same_pid(jv record, pid_t pid)
 static int
 too_young(const struct am_proc *p, jv entry)
 {
-	static const char *const ready_at_once[] = { "amap-session", NULL };
 	jv started = am_get(entry, "startedAt", JV_KIND_NUMBER);
 	struct timespec now;
 	double age;
@@ -161,7 +172,7 @@ too_young(const struct am_proc *p, jv entry)
 		age = (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6 - jv_number_value(started);
 	}
 	jv_free(started);
-	return age >= 0 && age < READY_MS && !am_proc_runs(p, ready_at_once);
+	return age >= 0 && age < READY_MS && !am_proc_runs(p, session_names);
 }
 
 /*
