@@ -22,7 +22,7 @@ PROGS = $(BINS:bin/%.c=$(BUILD)/bin/%)
 ROOMS = $(wildcard lib/*.c lib/*/*.c)
 ROOM_OBJS = $(ROOMS:%.c=$(BUILD)/%.o)
 
-all: $(PROGS)
+all: $(PROGS) inside
 
 $(BUILD)/bin/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libamap.a $(LIBS)
@@ -30,6 +30,28 @@ $(BUILD)/bin/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
 # Starts inside foreign root file systems. The sanitizers have no static form.
 $(BUILD)/bin/amap-confine: $(BUILD)/bin/amap-confine.o $(BUILD)/libamap.a
 	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),,-static) -o $@ $< $(BUILD)/libamap.a -lyaml -lseccomp
+
+# What starts inside a sandbox brings its own loader and libraries, because the image may be of
+# another distribution: payload.list names the programs and the libraries, and where they are there.
+# An rpath of the old kind comes before LD_LIBRARY_PATH, and holds for the libraries' libraries too.
+INSIDE = $(shell sed -n 's|.*\tinside/\([^/]*\)$$|\1|p' payload/payload.list)
+INSIDE_LIBS = $(shell sed -n 's|.*\tinside/lib/||p' payload/payload.list)
+AT_HOME = -Wl,--dynamic-linker=/opt/amap/payload/lib/ld.so -Wl,--disable-new-dtags,-rpath,/opt/amap/payload/lib
+$(BUILD)/inside/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),-static-libasan -static-libubsan -static-libgcc) \
+	    $(AT_HOME) -o $@ $< $(BUILD)/libamap.a $(LIBS)
+
+# Copied again when the host's are others.
+inside: $(INSIDE:%=$(BUILD)/inside/%) $(PROGS)
+	@mkdir -p $(BUILD)/inside/lib
+	@for lib in $(INSIDE_LIBS); do \
+	    case $$lib in \
+	    ld.so) from=$$(ldd $(BUILD)/bin/inbox-delivery | sed -n 's|^[[:space:]]*\(/[^ ]*\) .*|\1|p') ;; \
+	    *) from=$$($(CC) -print-file-name=$$lib) ;; \
+	    esac; \
+	    cmp -s "$$from" $(BUILD)/inside/lib/$$lib || cp -L "$$from" $(BUILD)/inside/lib/$$lib || exit; \
+	done
 
 $(BUILD)/libamap.a: $(ROOM_OBJS)
 	rm -f $@ && ar qcs $@ $(ROOM_OBJS)	# q: rooms of two programs may bear one name
@@ -48,7 +70,7 @@ HOUSE = $(DESTDIR)$(PREFIX)/lib/amap-openshell
 install: all
 	mkdir -p "$(HOUSE)/bin" "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/man/man5"
 	cp --remove-destination $(PROGS) "$(HOUSE)/bin"	# a program that runs keeps its old file
-	cp -R sh payload examples image "$(HOUSE)"
+	cp -R --remove-destination $(BUILD)/inside sh payload examples image "$(HOUSE)"
 	cp man/*.1 "$(DESTDIR)$(PREFIX)/share/man/man1"
 	cp man/*.5 "$(DESTDIR)$(PREFIX)/share/man/man5"
 	for p in $(PROGS); do ln -sf "../lib/amap-openshell/bin/$${p##*/}" "$(DESTDIR)$(PREFIX)/bin"; done
@@ -76,4 +98,4 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libamap.a
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all install check bench fuzz fuzzers clean
+.PHONY: all inside install check bench fuzz fuzzers clean

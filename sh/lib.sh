@@ -202,11 +202,14 @@ end_records() { printf '{"end":%d}\n' "$(wc -l <"$1")" >>"$1"; }
 payload_records() {
 	dir_record payload 0755
 	dir_record payload/bin 0755
-	payload_list=$top/payload/payload.list
-	[ "$connector" = ours ] || payload_list=$top/payload/payload-originals.list
+	payload_list=$top/payload/payload-originals.list
+	if [ "$connector" = ours ]; then
+		dir_record payload/lib 0755
+		payload_list=$top/payload/payload.list
+	fi
 	while IFS='	' read -r mode path source; do
 		case $source in
-		bin/*) source=$programs/$source ;;
+		bin/* | inside/*) source=$programs/$source ;;
 		connector/*) source=$connector/${source#connector/} ;;
 		*) source=$top/$source ;;
 		esac

@@ -10,7 +10,7 @@ prog=${0##*/}
 
 run='gcc libc6-dev make bubblewrap libjq-dev libyaml-dev libbsd-dev libmd-dev libseccomp-dev'
 test='bats bats-assert bats-support bats-file parallel shellcheck mandoc valgrind clang libclang-rt-14-dev
-	strace jq procps util-linux'
+	strace jq procps util-linux busybox-static musl'
 
 case ${1-} in
 run) wanted=$run ;;

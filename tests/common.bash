@@ -37,3 +37,15 @@ usage_is_sound() {
 not_sanitized() {
 	[ "${AMAP_BUILD_DIR##*/}" != sanitized ] || skip "$1"
 }
+
+# installed_payload DIRECTORY: the payload as install publishes it.
+installed_payload() {
+	local mode path source
+	mkdir -p "$1/bin" "$1/lib"
+	while IFS=$(printf '\t') read -r mode path source; do
+		case $source in
+		inside/*) install -m "$mode" "$BIN/../$source" "$1/$path" ;;
+		*) install -m "$mode" "$TOP/$source" "$1/$path" ;;
+		esac
+	done <"$TOP/payload/payload.list"
+}

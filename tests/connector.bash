@@ -10,13 +10,15 @@ member() {
 	    AMAP_SELF_ADDRESS=$BETA AMAP_SELF=$BETA HOME=$M/home
 }
 
-# payload AGENT: the programs as they are installed, with an agent of the test's own.
+# payload AGENT: the programs as they are installed, but with the host's libraries, because
+# they are not at their place; with an agent of the test's own.
 payload() {
 	P=$BATS_TEST_TMPDIR/payload
 	mkdir -p "$P/bin"
 	while IFS=$(printf '\t') read -r mode path source; do
 		case $source in
-		bin/*) [ ! -e "$BIN/${source#bin/}" ] || install -m "$mode" "$BIN/${source#bin/}" "$P/$path" ;;
+		inside/lib/*) ;;
+		inside/*) install -m "$mode" "$BIN/${source#inside/}" "$P/$path" ;;
 		*) install -m "$mode" "$TOP/$source" "$P/$path" ;;
 		esac
 	done <"$TOP/payload/payload.list"

@@ -27,13 +27,7 @@ scenario() {
 	WORK=$(mktemp -d /tmp/am-e2e.XXXXXX)
 	cd "$WORK"
 	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta
-	mkdir -p payload/bin
-	while IFS=$(printf '\t') read -r mode path source; do
-		case $source in
-		bin/*) install -m "$mode" "$BIN/${source#bin/}" "payload/$path" ;;
-		*) install -m "$mode" "$TOP/$source" "payload/$path" ;;
-		esac
-	done <"$TOP/payload/payload.list"
+	installed_payload payload
 	export WORK CLAUDE_BIN=$PACKAGE/@anthropic-ai/claude-code-linux-x64
 	run -0 bwrap --unshare-user --uid 1000 --gid 1000 --unshare-net --unshare-pid --unshare-ipc --die-with-parent \
 	    --dev-bind / / --tmpfs /opt --ro-bind payload /opt/amap/payload --proc /proc -- \

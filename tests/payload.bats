@@ -1,0 +1,97 @@
+# The payload in an image of another distribution: no libc of this host's, none of
+# its libraries, a shell and tools that are not its own.
+load common
+load sandbox
+
+# musl_tree: ./tree with the libc and the shell of another distribution's kind, and,
+# where this host's programs look for theirs, libraries that are none.
+musl_tree() {
+	local musl tool
+	musl=$(readlink -f /lib/ld-musl-*.so.1)
+	[ -f "$musl" ] && [ -x /bin/busybox ] || skip "musl or busybox-static is not installed"
+	run ! ldd /bin/busybox
+	mkdir -p tree/bin tree/lib tree/lib64 tree/etc tree/usr/share tree/opt tree/proc tree/dev tree/tmp
+	cp "$musl" "tree/lib/$(basename /lib/ld-musl-*.so.1)"
+	cp /bin/busybox tree/bin/
+	for tool in sh readlink env sed date sleep cat ls tr chmod; do ln -s busybox "tree/bin/$tool"; done
+	for tool in libc.so.6 libm.so.6 libjq.so.1 libonig.so.5; do echo "not for you" >"tree/lib/$tool"; done
+	chmod 755 . tree
+}
+
+@test "every library that a payload program loads is the payload's own, and all that it lists are needed" {
+	installed_payload payload
+	(cd payload && find lib -type f ! -name ld.so | sort) >listed
+	for program in payload/* payload/bin/* payload/lib/lib*; do
+		readelf -d "$program" 2>/dev/null | sed -n 's,.*(NEEDED).*\[\(.*\)\],lib/\1,p'
+	done | grep -v '^lib/ld-linux' | sort -u >needed
+	run -0 diff listed needed
+	for program in payload/* payload/bin/*; do
+		case $(head -c 4 "$program" 2>/dev/null | tr -d '\0') in
+		?ELF) run -0 readelf -lW "$program"
+		    assert_output --partial '[Requesting program interpreter: /opt/amap/payload/lib/ld.so]' ;;
+		esac
+	done
+}
+
+@test "every payload program starts beside another libc, whatever the environment says of libraries" {
+	bwrap --ro-bind / / true 2>/dev/null || skip "bwrap cannot make a namespace here"
+	musl_tree
+	installed_payload payload
+	mkdir -p tree/opt/amap/payload
+	strange() {
+		bwrap --ro-bind tree / --ro-bind payload /opt/amap/payload --proc /proc --dev /dev --tmpfs /tmp \
+		    --setenv LD_LIBRARY_PATH /lib --setenv ASAN_OPTIONS detect_leaks=0 -- "$@"
+	}
+	run strange "/lib/$(basename /lib/ld-musl-*.so.1)"
+	assert_output --partial 'musl libc'
+	n=0
+	for program in payload/[a-z]* payload/bin/*; do
+		name=${program##*/}
+		[ -e "$BIN/$name" ] || continue
+		run -0 strange "/opt/amap/${program}" --version
+		assert_output --regexp "^$name [0-9.]+$"
+		n=$((n + 1))
+	done
+	assert_equal "$n" 9
+	# The same program with the host's libraries cannot.
+	cp "$BIN/inbox-submit" payload/
+	run ! strange /opt/amap/payload/inbox-submit --version
+	run -0 strange sh -c 'cd /tmp && MAILBOX_ROOT_DIR=/tmp /opt/amap/payload/bin/inbox-submit submit --to ~nobody@b.example --body x && cat dropbox/req-00000000.json'
+	assert_line --partial '"~nobody@b.example"'
+}
+
+@test "an embedded sandbox of another libc takes a delegation and answers it" {
+	not_sanitized "a sanitized amap-confine is not static, so it cannot start in a foreign root"
+	musl_tree
+	fleet alpha
+	installed_payload "$home/payload"
+	install -m 0755 "$TOP/examples/agents/files.sh" "$home/payload/agent"
+	lanes=$home/instances/alpha
+	mkdir -p "$lanes"/inbox/notices "$lanes"/inbox/messages "$lanes"/peer/notices "$lanes"/peer/messages
+	[ "$(id -u)" -ne 0 ] || chown -R "$run_as" "$home"
+	amap-render-policy --member alpha --run-as "$run_as" <members >alpha.yaml
+	run -0 amap-sandbox sandbox create --name alpha --detach --no-tty --from ./tree --policy alpha.yaml \
+	    --driver-config-json "$(driver alpha)" --env AMAP_INBOX_DIR=/opt/amap/lanes/inbox \
+	    --env AMAP_PEER_DIR=/opt/amap/lanes/peer --env AMAP_OUTBOX_DIR=/opt/amap/lanes/outbox \
+	    --env AMAP_SELF_ADDRESS=alpha@agents.example.org -- /opt/amap/payload/amap-main
+	id=0123456789abcdef0123456789abcdef
+	printf '{"contract_version":"2","notice_id":"%s","id":"m-1","date":"2026-10-05T09:00:00Z","from":"beta@agents.example.org",
+	    "to":"alpha@agents.example.org","subject":"s","body_text":"Please list your files."}' $id >"$lanes/peer/messages/notice-$id.json"
+	printf '{"contract_version":"2","notice_id":"%s","ts":"2026-10-05T09:00:00Z","kind":"peer","message":{"id":"m-1",
+	    "from":"beta@agents.example.org","subject":"s","preview":"p","mailbox":"peer"}}' $id >"$lanes/peer/notices/.n"
+	mv "$lanes/peer/notices/.n" "$lanes/peer/notices/notice-$id.json"
+	for _ in $(seq 200); do
+		[ ! -e "$lanes/outbox/ext/claude-code/outcomes/peer-$id.json" ] || break
+		sleep 0.05
+	done
+	run -0 jq -r '.outcome, .detail' "$lanes/outbox/ext/claude-code/outcomes/peer-$id.json"
+	assert_output "delivered
+receipt: delivered"
+	run -0 jq -r '.draft | .reply_to_message_id, .body_text' "$lanes/outbox/req-00000000.json"
+	assert_output "m-1
+The files of my workspace:
+notes.txt"
+	run -0 inside alpha /opt/amap/payload/bin/amap-probe-running inbox-delivery
+	run -0 inside alpha /opt/amap/payload/bin/amap-probe-write /opt/amap/lanes/inbox/x
+	assert_output EROFS
+}
