@@ -110,7 +110,7 @@ states() {
 		present:) printf '%s unrecorded\n' "$name" ;;
 		present:"$id")
 			case $phase in
-			Stopped | Error) if embedded; then settled=stopped; else settled=settled; fi ;;
+			Stopped | Error | Completed) if embedded; then settled=stopped; else settled=settled; fi ;;
 			*) settled=settled ;;
 			esac
 			printf '%s %s\n' "$name" "$settled" ;;

@@ -13,6 +13,8 @@ is_up() {
 	assert_equal "${lines[-1]}" 'AMAP is up'
 }
 
+in_beta() { amap-sandbox sandbox exec --name beta --no-tty --no-login-shell -- "$@" </dev/null; }
+
 # Only the lines of the stages, and the last one.
 stages() {
 	grep -E '^(stage|AMAP|bring-up|dry run|preflight|key|UNKNOWN)' <<<"$output"
@@ -75,16 +77,25 @@ beta: member \([0-9a-f-]{36}\)$'
 	assert_line 'stage 6/7 router: skipped (it is running and has published the roster)'
 	assert_equal "$(amap-sandbox sandbox list --all-workspaces --ids; amap-sandbox inspect amap-router | jq '.[].State.Pid')" "$before"
 
-	# A router that was stopped, and a sandbox, are started again: the same ones.
+	# A router that was stopped, a sandbox, and one whose first process was killed, are
+	# started again: the same ones, with what stands in their homes and lanes.
 	ids=$(amap-sandbox sandbox list --all-workspaces --ids)
 	amap-sandbox service stop amap-router
 	amap-sandbox sandbox stop alpha
+	in_beta sh -c 'echo kept >/sandbox/file'
+	echo kept >"$H/instances/beta/inbox/file"
+	kill -9 "$(amap-sandbox inspect "$(tail -n 1 <<<"$ids")" | jq '.[].State.Pid')"
+	eventually sh -c 'amap-sandbox sandbox get beta -o json | grep -q "\"phase\": \"Error\""'
 	run amap bring-up --apply
 	is_up
 	assert_line 'stage 5/7 provision: done'
 	assert_line 'stage 6/7 router: done'
 	assert_equal "${lines[-1]}" 'AMAP is up'
 	assert_equal "$(amap-sandbox sandbox list --all-workspaces --ids)" "$ids"
+	run -0 in_beta cat /sandbox/file /opt/amap/lanes/inbox/file
+	assert_output "kept
+kept"
+	rm "$H/instances/beta/inbox/file"
 
 	# A member that is gone is refused by name until it is deprovisioned.
 	amap-sandbox sandbox delete alpha

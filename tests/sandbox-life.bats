@@ -45,17 +45,50 @@ MainProcessExited"
 	[ -z "$(grep -ls "$BATS_TEST_TMPDIR" /proc/[0-9]*/mountinfo)" ]
 }
 
-@test "what a killed supervisor left can be started again, what failed by itself cannot" {
-	box one
-	kill -9 "$(runs one supervisor)"
-	until_phase one Error
-	run -0 amap-sandbox sandbox start one
-	run -0 phase one
-	assert_output "Ready
+@test "whatever ended can be started again, with its home, its lanes and its ID" {
+	fleet alpha
+	member alpha
+	id=$(amap-sandbox sandbox list --ids)
+	inside alpha sh -c 'echo kept >/sandbox/file; echo sent >/opt/amap/lanes/outbox/file'
+	for victim in supervisor main init; do
+		kill -9 "$(runs alpha $victim)"
+		until_phase alpha Error
+		run -0 amap-sandbox sandbox start alpha
+		run -0 phase alpha
+		assert_output "Ready
 MainProcessRunning"
+		run -0 inside alpha cat /sandbox/file /opt/amap/lanes/outbox/file /opt/amap/lanes/inbox/file
+		assert_output "kept
+sent
+secret"
+	done
+	[ "$(amap-sandbox sandbox list --ids)" = "$id" ]
+	refused "sandbox must be Stopped to start (current phase: Ready)" amap-sandbox sandbox start alpha
+	amap-sandbox sandbox create --name good --detach --no-tty -- true
+	until_phase good Completed
+	run -0 amap-sandbox sandbox start good
+	until_phase good Completed
+	: >state/sandboxes/default--good/record.json
+	run -1 amap-sandbox sandbox start good
+	assert_output "amap-sandbox: sandbox good: record.json: not a record: delete it and create it anew"
+}
+
+@test "an update that replaces amap-confine stops no restart" {
+	mkdir here
+	for program in amap-sandbox amap-confine; do cp "$BIN/$program" here; done
+	PATH=$PWD/here:$PATH
+	amap-sandbox sandbox create --name one --restart-policy always --detach --no-tty -- \
+		sh -c 'echo x >>/sandbox/runs; [ "$(wc -l </sandbox/runs)" -lt 2 ] || exec sleep 600'
+	cp --remove-destination "$BIN/amap-confine" here
+	timeout 20 sh -c 'until [ "$(wc -l <state/sandboxes/default--one/home/runs)" -eq 2 ]; do sleep 0.05; done'
+	until_phase one Ready
+	run -0 inside one true
+	# absent for a while: tried again until it is there
+	rm here/amap-confine
 	kill -9 "$(runs one main)"
-	until_phase one Error
-	refused "sandbox must be Stopped to start (current phase: Error)" amap-sandbox sandbox start one
+	timeout 20 sh -c 'until amap-sandbox logs one | grep -q "confine: .*No such file"; do sleep 0.1; done'
+	cp "$BIN/amap-confine" here
+	timeout 20 sh -c 'until [ "$(wc -l <state/sandboxes/default--one/home/runs)" -eq 3 ]; do sleep 0.1; done'
 }
 
 @test "state of another boot, and of numbers used again, is not believed" {

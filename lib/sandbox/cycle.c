@@ -31,14 +31,14 @@ ams_cli_stop(struct ams_cli *cli, int argc, char *argv[])
 }
 
 /*
- * What a host restart or a killed supervisor left may be started like what was
- * stopped: nothing of it runs, and its record and home are whole.
+ * What ended, for whatever reason, may be started like what was stopped: nothing
+ * of it runs, and its record and home are whole. OpenShell has an operator delete
+ * and create what ended by itself, which empties a member's lanes.
  */
 static int
 may_start(const struct ams_run *run)
 {
-	return ams_phase_is(run, "Stopped") || (ams_phase_is(run, "Error") &&
-	    (strcmp(run->reason, "ContainerRuntimeRestart") == 0 || strcmp(run->reason, "ContainerStopped") == 0));
+	return ams_phase_is(run, "Stopped") || ams_phase_is(run, "Completed") || ams_phase_is(run, "Error");
 }
 
 int

@@ -184,15 +184,13 @@ open_etc(struct ams_launch *l)
 static int
 place_etc(struct ams_launch *l)
 {
-	static const char *const shared[] = { "/etc/alternatives", "/etc/ld.so.cache" };
 	int fd = open_etc(l);
 
 	if (ams_launch_bind(l, fd, "/etc", 0) != 0)
 		return -1;
-	for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
-		if ((fd = open(shared[i], O_PATH | O_CLOEXEC)) >= 0 && ams_launch_bind(l, fd, shared[i], 0) != 0)
-			return -1;
-	return 0;
+	if ((fd = open("/etc/alternatives", O_PATH | O_CLOEXEC)) >= 0 && ams_launch_bind(l, fd, "/etc/alternatives", 0) != 0)
+		return -1;
+	return ams_launch_bind_host(l, "/etc/ld.so.cache", "/etc/ld.so.cache") != 0 && errno != ENOENT ? -1 : 0;
 }
 
 /*

@@ -147,8 +147,12 @@ ams_launch_free(struct ams_launch *l)
 	for (size_t i = 0; i < l->n_argv; i++)
 		free(l->argv[i]);
 	free(l->argv);
-	for (size_t i = 0; i < l->n_binds; i++)
+	for (size_t i = 0; i < l->n_binds; i++) {
 		close(l->binds[i].fd);
+		if (l->binds[i].parent > 0)
+			close(l->binds[i].parent);
+		free(l->binds[i].name);
+	}
 	if (l->policy > 0)
 		close(l->policy);
 	if (l->env > 0)
@@ -171,6 +175,7 @@ ams_launch_bind(struct ams_launch *l, int fd, const char *target, int writable)
 		return -1;
 	}
 	close(fd);
+	memset(&l->binds[l->n_binds], 0, sizeof l->binds[0]);
 	l->binds[l->n_binds].fd = high;
 	l->binds[l->n_binds].dir = S_ISDIR(st.st_mode);
 	if (geteuid() == 0) {
@@ -181,6 +186,32 @@ ams_launch_bind(struct ams_launch *l, int fd, const char *target, int writable)
 		ams_launch_words(l, writable ? "--bind-fd" : "--ro-bind-fd", where, target, NULL);
 	}
 	l->n_binds++;
+	return 0;
+}
+
+int
+ams_launch_bind_host(struct ams_launch *l, const char *path, const char *target)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+	int parent = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = openat(parent, slash + 1, O_PATH | O_CLOEXEC);
+	int high = fd < 0 ? -1 : fcntl(parent, F_DUPFD_CLOEXEC, AMS_FD_FREE), saved = errno;
+
+	free(dir);
+	if (parent >= 0)
+		close(parent);
+	if (high < 0) {
+		snprintf(l->why, sizeof l->why, "%s: %s", am_quotes(path), strerror(saved));
+		errno = saved;
+		return -1;
+	}
+	if (ams_launch_bind(l, fd, target, 0) != 0) {
+		close(high);
+		errno = 0;
+		return -1;
+	}
+	l->binds[l->n_binds - 1].parent = high;
+	l->binds[l->n_binds - 1].name = strdup(slash + 1);
 	return 0;
 }
 
@@ -216,29 +247,25 @@ ams_launch_env(char *const env[])
 
 /* amap-confine, beside our own executable. */
 static int
-open_confine(struct ams_launch *l)
+bind_confine(struct ams_launch *l)
 {
 	char path[4096];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
 	char *slash;
-	int fd;
 
 	path[n > 0 ? n : 0] = '\0';
 	if ((slash = strrchr(path, '/')) == NULL)
 		slash = path;
 	strcpy(slash, "/amap-confine");
-	if ((fd = open(path, O_PATH | O_CLOEXEC)) < 0)
-		snprintf(l->why, sizeof l->why, "%s: %s", am_quotes(path), strerror(errno));
-	return fd;
+	return ams_launch_bind_host(l, path, AMS_INSIDE "/confine");
 }
 
 int
 ams_launch_command(struct ams_launch *l, const char *dir, char *const limits[], char *const command[])
 {
 	char number[16];
-	int confine = open_confine(l);
 
-	if (confine < 0 || ams_launch_bind(l, confine, AMS_INSIDE "/confine", 0) != 0)
+	if (bind_confine(l) != 0)
 		return -1;
 	ams_launch_words(l, "--remount-ro", "/", "--", AMS_INSIDE "/confine", NULL);
 	snprintf(number, sizeof number, "%d", AMS_FD_STATUS);
@@ -283,7 +310,9 @@ ams_launch_stage(struct ams_launch *l)
 	for (size_t i = 0; i < l->n_binds; i++)
 		if ((trees[i] = open_tree(l->binds[i].fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)) < 0)
 			return -1;
-	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0 ||
+	if ((l->outside = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)) < 0 ||
+	    unshare(CLONE_NEWNS) != 0 || (l->staged = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0 ||
 	    mount("amap-sandbox", AMS_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") != 0)
 		return -1;
 	for (size_t i = 0; i < l->n_binds; i++) {
@@ -303,6 +332,47 @@ ams_launch_stage(struct ams_launch *l)
 		close(trees[i]);
 	}
 	return 0;
+}
+
+static int
+renew(struct ams_launch *l, size_t i, int fd)
+{
+	char at[64];
+	int tree, rc = -1;
+
+	if (geteuid() != 0)
+		return dup3(fd, l->binds[i].fd, O_CLOEXEC) < 0 ? -1 : 0;
+	/* as for the stage: cloned where it comes from, then carried over */
+	if (setns(l->outside, CLONE_NEWNS) != 0)
+		return -1;
+	tree = open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (setns(l->staged, CLONE_NEWNS) != 0)
+		return -1;
+	snprintf(at, sizeof at, AMS_STAGE "/%zu", i);
+	if (tree >= 0 && umount2(at, MNT_DETACH) == 0)
+		rc = move_mount(tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH);
+	if (tree >= 0)
+		close(tree);
+	return rc != 0 || dup3(fd, l->binds[i].fd, O_CLOEXEC) < 0 ? -1 : 0;
+}
+
+int
+ams_launch_renew(struct ams_launch *l)
+{
+	struct stat now, was;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < l->n_binds; i++) {
+		int fd = l->binds[i].parent > 0 ? openat(l->binds[i].parent, l->binds[i].name, O_PATH | O_CLOEXEC) : -1;
+
+		if (fd < 0)		/* nothing better than what is there */
+			continue;
+		if (fstat(fd, &now) == 0 && fstat(l->binds[i].fd, &was) == 0 &&
+		    (now.st_dev != was.st_dev || now.st_ino != was.st_ino))
+			rc = renew(l, i, fd);
+		close(fd);
+	}
+	return rc;
 }
 
 static void

@@ -4,7 +4,9 @@
  * All of it is decided once, when the sandbox is created or started: the words
  * for bubblewrap, and for every bind mount a descriptor opened without
  * following any link, so what was checked is what is mounted, now and after
- * each restart.
+ * each restart. Only a file that is the host's own (amap-confine, the loader's
+ * cache) is looked up again before a restart: an update replaces it, and what
+ * is no longer in any directory cannot be mounted.
  *
  * Root becomes the policy's uid:gid before bubblewrap, which then works as for
  * an ordinary user, in a user namespace. Because that identity may not be able
@@ -34,8 +36,13 @@ struct ams_launch {
 	int policy, env;
 	char **argv;			/* of bubblewrap */
 	size_t n_argv;
-	struct { int fd, dir; } binds[AMS_MAX_BINDS];
+	struct {
+		int fd, dir;
+		int parent;		/* of the host's own file; 0 of all else */
+		char *name;
+	} binds[AMS_MAX_BINDS];
 	size_t n_binds;
+	int outside, staged;		/* of root's supervisor: the mount namespaces of the host, and of the stage */
 	char why[512];			/* set by whatever below returns -1 */
 };
 
@@ -66,6 +73,9 @@ void ams_launch_words(struct ams_launch *l, ...) __attribute__((sentinel));
 /* Takes over fd and binds what it is at target. */
 int ams_launch_bind(struct ams_launch *l, int fd, const char *target, int writable);
 
+/* The same for a file of the host that an update may replace; one that is not there is -1 with ENOENT. */
+int ams_launch_bind_host(struct ams_launch *l, const char *path, const char *target);
+
 /* Opens a host path without following a link anywhere in it; O_PATH. -1 with errno. */
 int ams_open_unlinked(const char *path);
 
@@ -89,6 +99,9 @@ void ams_launch_mark(int unit, char *out, size_t size);
 
 /* In the supervisor, once: the stage, when root. */
 int ams_launch_stage(struct ams_launch *l);
+
+/* In the supervisor, before each start but the first: what was replaced on the host. -1 with errno. */
+int ams_launch_renew(struct ams_launch *l);
 
 /* In a child of the supervisor: becomes bubblewrap, with these as output and status. Never returns. */
 _Noreturn void ams_launch_exec(struct ams_launch *l, int output, int status);

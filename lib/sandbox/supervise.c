@@ -315,7 +315,7 @@ handle_deadline(struct super *s)
 		return;
 	}
 	s->run.restarts++;
-	if (start(s) != 0)
+	if (ams_launch_renew(s->launch) != 0 || fchdir(s->launch->unit) != 0 || start(s) != 0)
 		finish(s, "Error", "ContainerStartFailed", strerror(errno));
 }
 
@@ -364,7 +364,7 @@ close_others(const struct ams_launch *l, int report)
 		    fd == l->policy || fd == l->env;
 
 		for (size_t i = 0; i < l->n_binds; i++)
-			keep |= fd == l->binds[i].fd;
+			keep |= fd == l->binds[i].fd || fd == l->binds[i].parent;
 		if (!keep)
 			close(fd);
 	}

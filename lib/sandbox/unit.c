@@ -157,7 +157,7 @@ place_mounts(jv record, struct ams_launch *l)
 			break;
 		}
 	}
-	if (n == (size_t)-1 || kind == NULL || name == NULL)
+	if (n == (size_t)-1)
 		rc = -1;
 	else if (strcmp(kind, "service") == 0)
 		rc = ams_launch_service(l, m, n);
@@ -179,6 +179,11 @@ ams_unit_launch(int state, int unit, jv record, struct ams_launch *l)
 	int rc;
 
 	memset(l, 0, sizeof *l);
+	if (kind == NULL || am_str(record, "name") == NULL) {
+		snprintf(l->why, sizeof l->why, "record.json: not a record: delete it and create it anew");
+		jv_free(v);
+		return -1;
+	}
 	l->state = state;
 	l->unit = unit;
 	l->tty = jv_is_valid(v);
