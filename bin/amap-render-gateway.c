@@ -1,6 +1,7 @@
 /* amap-render-gateway - print what an operator merges into gateway.toml */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "diag.h"
 #include "gateway.h"
@@ -57,6 +58,9 @@ main(int argc, char *argv[])
 		am_usage(usage);
 	if (home != NULL && (problem = am_path_problem(home)) != NULL)
 		am_diex("--home \"%s\": %s", am_quotes(home), problem);
+	if (home != NULL && strlen(home) + strlen(AM_INTERCEPTOR_SOCKET) > AM_SOCKET_PATH_MAX)
+		am_diex("%s%s: the path of a socket has at most %d bytes, this one has %zu: choose a shorter --home", am_quotes(home),
+		    AM_INTERCEPTOR_SOCKET, AM_SOCKET_PATH_MAX, strlen(home) + strlen(AM_INTERCEPTOR_SOCKET));
 	if (files) {
 		print_files();
 		return am_finish(AM_OK);

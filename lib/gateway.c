@@ -26,7 +26,7 @@ static const struct {
 	int binding;			/* it stands in the bindings table */
 } registration[] = {
 	{ "name", AM_TOML_STRING, NAME, 0 },
-	{ "grpc_endpoint", AM_TOML_STRING, "unix://%s/run/interceptor.sock", 0 },
+	{ "grpc_endpoint", AM_TOML_STRING, "unix://%s" AM_INTERCEPTOR_SOCKET, 0 },
 	{ "allow_insecure_transport", AM_TOML_BOOL, "true", 0 },
 	{ "failure_policy", AM_TOML_STRING, "fail_closed", 0 },
 	{ "binding_policy", AM_TOML_STRING, "exact", 0 },

@@ -53,6 +53,10 @@ struct am_registration {
 enum am_verdict am_gateway_registration(const struct am_gateway *g, const char *home, struct am_registration *out);
 void am_registration_free(struct am_registration *r);
 
+/* The socket of a home's interceptor below it, and what a socket's path may have at most. */
+#define AM_INTERCEPTOR_SOCKET "/run/interceptor.sock"
+#define AM_SOCKET_PATH_MAX 107
+
 /* The fragments that an operator merges. */
 void am_gateway_driver_fragment(FILE *fp);
 void am_gateway_interceptor_fragment(FILE *fp, const char *home);

@@ -207,6 +207,12 @@ kept"
 	run -1 --separate-stderr bring_up --apply
 	assert_regex "$output" "^bring-up stopped at preflight: $H/run/interceptor.sock: nobody listens"
 	[ ! -e "$H" ]
+	# B58: a path that no socket can have
+	H=$BATS_TEST_TMPDIR/$(printf 'd%.0s' $(seq 100))
+	socket=$H/run/interceptor.sock
+	run -1 --separate-stderr bring_up --apply
+	assert_equal "$output" "bring-up stopped at preflight: $socket: the path of a socket has at most 107 bytes, this one has ${#socket}; choose a shorter --home"
+	H=$BATS_TEST_TMPDIR/home
 	run -1 --separate-stderr bring_up --api-key-stdin --apply </dev/null
 	assert_equal "$output" 'bring-up stopped at preflight: --api-key-stdin: standard input holds no key'
 	ANTHROPIC_API_KEY=sk-secret run -1 --separate-stderr bring_up

@@ -55,6 +55,14 @@ verdicts() {
 	assert_line --partial '"outcome":"FAIL","expected":[],"actual":["grpc_endpoint = \"unix:///srv/other/run/interceptor.sock\""]'
 }
 
+@test "B58 a home too deep for its interceptor's socket is refused with both lengths" {
+	home=/srv/$(printf 'd%.0s' $(seq 81))
+	run -0 amap-render-gateway --home "$home"	# 107 bytes
+	run -2 amap-render-gateway --home "${home}d"
+	assert_output "amap-render-gateway: ${home}d/run/interceptor.sock: the path of a socket has at most 107 bytes, this one has 108: choose a shorter --home"
+	run -0 amap-render-gateway --files
+}
+
 @test "our own files are judged by what TOML means, and UNKNOWN names the line" {
 	awk '/^=== /{ if (out) close(out); out = sprintf("%03d.toml", ++n); print substr($0, 5) >"titles"; printf "" >out; next }
 	    { print >out }' "$DATA/gateway/cases.txt"

@@ -134,6 +134,8 @@ with_settings() {
 	assert_output "amap-sandbox: $PWD/state: must belong to you with mode 0700: another could change what runs"
 	AMAP_SANDBOX_DIR=relative run -1 $as amap-sandbox status
 	assert_output "amap-sandbox: AMAP_SANDBOX_DIR: relative: not an absolute path"
+	AMAP_SANDBOX_DIR=/$(printf 'd%.0s' $(seq 3800)) run -1 $as amap-sandbox status
+	assert_output "amap-sandbox: state directory: a path longer than 3800 bytes: set AMAP_SANDBOX_DIR to a shorter one"
 	run -1 $as env -u HOME -u AMAP_SANDBOX_DIR amap-sandbox status
 	assert_output "amap-sandbox: state directory: neither AMAP_SANDBOX_DIR nor XDG_STATE_HOME nor HOME is set: set one"
 }

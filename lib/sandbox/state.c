@@ -16,24 +16,31 @@
 #include "state.h"
 
 #define JSON_FILE_MAX (4u << 20)
+#define STATE_PATH_MAX 3800	/* the rest of PATH_MAX is for what lies below */
+
+/* The path, or "" for one that is too long: nothing is ever cut to another's name. */
+static const char *
+joined(const char *base, const char *rest)
+{
+	static char path[STATE_PATH_MAX + 1];
+
+	if (strlcpy(path, base, sizeof path) >= sizeof path || strlcat(path, rest, sizeof path) >= sizeof path)
+		path[0] = '\0';
+	return path;
+}
 
 const char *
 ams_state_path(void)
 {
-	static char path[4096];
 	const char *base;
 
 	if ((base = getenv("AMAP_SANDBOX_DIR")) != NULL && base[0] != '\0')
-		snprintf(path, sizeof path, "%s", base);
-	else if ((base = getenv("XDG_STATE_HOME")) != NULL && base[0] == '/')
-		snprintf(path, sizeof path, "%s/amap-sandbox", base);
-	else if ((base = getenv("HOME")) != NULL && base[0] == '/' && geteuid() != 0)
-		snprintf(path, sizeof path, "%s/.local/state/amap-sandbox", base);
-	else if (geteuid() == 0)
-		snprintf(path, sizeof path, "/var/lib/amap-sandbox");
-	else
-		return NULL;
-	return path;
+		return joined(base, "");
+	if ((base = getenv("XDG_STATE_HOME")) != NULL && base[0] == '/')
+		return joined(base, "/amap-sandbox");
+	if ((base = getenv("HOME")) != NULL && base[0] == '/' && geteuid() != 0)
+		return joined(base, "/.local/state/amap-sandbox");
+	return geteuid() == 0 ? joined("/var/lib/amap-sandbox", "") : NULL;
 }
 
 static int
@@ -59,6 +66,10 @@ ams_state_open(void)
 
 	if (path == NULL) {
 		am_warnx("state directory: neither AMAP_SANDBOX_DIR nor XDG_STATE_HOME nor HOME is set: set one");
+		return -1;
+	}
+	if (path[0] == '\0') {
+		am_warnx("state directory: a path longer than %d bytes: set AMAP_SANDBOX_DIR to a shorter one", STATE_PATH_MAX);
 		return -1;
 	}
 	if (path[0] != '/') {

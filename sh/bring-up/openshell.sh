@@ -5,8 +5,12 @@
 # The kernel's table of sockets: a path that somebody listens on has the accept flag.
 listening() { awk -v p="$1" '$4 == "00010000" && $8 == p { found = 1 } END { exit !found }' /proc/net/unix; }
 preflight() {
-	listening "$home/run/interceptor.sock" ||
-		add_problem "$home/run/interceptor.sock: nobody listens, so the gateway would refuse every sandbox; set the host up with its example and --home $home"
+	socket=$home/run/interceptor.sock
+	if [ ${#socket} -gt 107 ]; then
+		add_problem "$socket: the path of a socket has at most 107 bytes, this one has ${#socket}; choose a shorter --home"
+	elif ! listening "$socket"; then
+		add_problem "$socket: nobody listens, so the gateway would refuse every sandbox; set the host up with its example and --home $home"
+	fi
 	if [ -n "$absent" ] && [ -z "$provider_key" ]; then
 		add_problem "$absent: to be created, and there is no key; set ANTHROPIC_API_KEY or use --api-key-stdin; nothing was changed"
 	fi
