@@ -45,6 +45,41 @@ new"
 		{ run -1 amap-sandbox provider profile update other -f next.json; assert_output --partial "is not the profile that is updated"; }
 }
 
+@test "a profile may be YAML, by its name, and is the same one" {
+	setup_profile
+	cat >amap.yaml <<-'END'
+	id: amap-claude-code
+	display_name: 'Claude Code'
+	category: agent
+	inference_capable: true
+	credentials:
+	- name: key
+	  env_vars: [ANTHROPIC_API_KEY, OPENSHELL_NOT_THIS]
+	  required: true
+	  auth_style: "header"
+	discovery: { credentials: [key] }
+	endpoints:
+	  - host: api.anthropic.com
+	    port: 443
+	    protocol: rest
+	    access: full
+	    enforcement: enforce
+	binaries:
+	  - /usr/bin/node
+	END
+	for verb in lint import; do run -0 amap-sandbox provider profile $verb -f amap.yaml; done
+	amap-sandbox provider profile export amap-claude-code -o json >exported.json
+	assert_equal "$(jq -S 'del(.resource_version)' exported.json)" "$(jq -S . amap.json)"
+	# and goes out and in again as YAML: what looks like another type stays text
+	jq '.description = "no: 1\n\"x\"" | .annotations = { "a b": ["1", "true", null, 1.5, [], {}, [[1]]] }' exported.json >odd.json
+	amap-sandbox provider profile update amap-claude-code -f odd.json
+	amap-sandbox provider profile export amap-claude-code -o yaml >odd.yml
+	run -1 grep -n '[{][^}]' odd.yml
+	amap-sandbox provider profile update amap-claude-code -f odd.yml
+	amap-sandbox provider profile export amap-claude-code -o json >again.json
+	assert_equal "$(jq -S 'del(.resource_version)' again.json)" "$(jq -S 'del(.resource_version)' odd.json)"
+}
+
 @test "lint names everything that is wrong with a profile" {
 	echo '{"id":"A b","category":"odd","credentials":[{}],"nonsense":1}' >bad.json
 	run -1 amap-sandbox provider profile lint -f bad.json
@@ -60,9 +95,15 @@ Error:   × provider profile lint failed"
 		run -1 amap-sandbox provider profile import -f bad.json
 	done
 	run -1 amap-sandbox provider profile import -f absent.json
-	cp bad.json bad.yaml
-	run -1 amap-sandbox provider profile import -f bad.yaml
-	assert_output --partial "reads profiles in JSON only"
+	cp bad.json bad.text
+	run -1 amap-sandbox provider profile import -f bad.text
+	assert_output --partial "error bad.text profile=- field=- its name must end in .json, .yaml or .yml"
+	# YAML is as strict
+	for text in '' '[]' 'id: a' '{"id":"a","id":"a"}' 'id: &a x' 'id: 1' "$(printf 'id: a\n---\nid: b')"; do
+		printf '%s' "$text" >bad.yaml
+		run -1 amap-sandbox provider profile lint -f bad.yaml
+		assert_line --regexp '^  error bad.yaml profile='
+	done
 	run -2 amap-sandbox provider profile import
 	run -2 amap-sandbox provider
 }

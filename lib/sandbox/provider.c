@@ -9,38 +9,27 @@
 #include "../diag.h"
 #include "../file.h"
 #include "cli.h"
+#include "profile.h"
 #include "say.h"
 
 /*
  * An embedded sandbox has no network, so a provider is only a record: which
  * variables hold a placeholder. No value is ever read, stored or passed on.
  */
-#define PROFILE_MAX (1u << 20)
-#define PROVIDER_NAME_MAX 253
-
-static int
-valid_id(const char *s)
-{
-	size_t n = strlen(s);
-
-	return n > 0 && n <= PROVIDER_NAME_MAX && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && s[0] != '-' &&
-	    s[n - 1] != '-' && strstr(s, "--") == NULL;
-}
-
 /* "profiles/ID.json". Static. */
 static const char *
 file_of(const char *id)
 {
-	static char name[PROVIDER_NAME_MAX + 8];
+	static char name[AMS_PROVIDER_NAME_MAX + 8];
 
-	snprintf(name, sizeof name, "%.*s.json", PROVIDER_NAME_MAX, id);
+	snprintf(name, sizeof name, "%.*s.json", AMS_PROVIDER_NAME_MAX, id);
 	return name;
 }
 
 static jv
 load(struct ams_cli *cli, const char *kind, const char *id)
 {
-	int dir = valid_id(id) ? am_open_beneath(cli->state, kind, O_RDONLY | O_DIRECTORY, 0) : -1;
+	int dir = ams_profile_id_fits(id) ? am_open_beneath(cli->state, kind, O_RDONLY | O_DIRECTORY, 0) : -1;
 	jv v = dir < 0 ? jv_invalid() : ams_unit_read(dir, file_of(id));
 
 	if (dir >= 0)
@@ -67,76 +56,6 @@ save(struct ams_cli *cli, const char *kind, const char *id, jv v)
 
 /* ---- profiles ---- */
 
-static int diagnostics;
-
-static void
-diagnose(const char *source, const char *id, const char *field, const char *text)
-{
-	if (diagnostics++ == 0)
-		fprintf(stderr, "Provider profile diagnostics:\n");
-	fprintf(stderr, "  error %s profile=%s field=%s %s\n", source, am_quotes(id), field, text);
-}
-
-static void
-check_credentials(const char *source, const char *id, jv profile)
-{
-	jv list = am_get(profile, "credentials", JV_KIND_ARRAY);
-
-	if (am_has(profile, "credentials") && !jv_is_valid(list))
-		diagnose(source, id, "credentials", "must be a list");
-	if (jv_is_valid(list)) {
-		jv_array_foreach(list, i, one) {
-			if (am_str(one, "name") == NULL)
-				diagnose(source, id, "credentials.name", "is required");
-			jv_free(one);
-		}
-	}
-	jv_free(list);
-}
-
-/* Owns; invalid after naming everything that is wrong. */
-static jv
-read_profile(const char *path)
-{
-	static const char *const known[] = { "id", "display_name", "description", "category", "inference_capable", "credentials",
-	    "discovery", "endpoints", "binaries", "resource_version", "source", "scope", "annotations", NULL };
-	static const char *const categories[] = { "other", "inference", "agent", "source_control", "messaging", "data", "knowledge", NULL };
-	const char *dot = strrchr(path, '.'), *id, *category, *key;
-	size_t i = 0;
-	jv v;
-
-	diagnostics = 0;
-	if (dot == NULL || strcmp(dot, ".json") != 0) {
-		diagnose(path, "-", "-", "the embedded gateway reads profiles in JSON only, by the extension .json");
-		return jv_invalid();
-	}
-	v = am_json_read(path, PROFILE_MAX);
-	if (jv_get_kind(v) != JV_KIND_OBJECT) {
-		diagnose(path, "-", "-", jv_is_valid(v) ? "must be an object" : am_json_why(jv_copy(v)));
-		jv_free(v);
-		return jv_invalid();
-	}
-	id = am_str(v, "id");
-	if (id == NULL || !valid_id(id))
-		diagnose(path, id != NULL ? id : "-", "id", "must match ^[a-z0-9]+(-[a-z0-9]+)*$");
-	id = id != NULL ? id : "-";
-	if (am_str(v, "display_name") == NULL)
-		diagnose(path, id, "display_name", "is required");
-	if ((key = am_unknown_key(v, known)) != NULL)
-		diagnose(path, id, am_quotes(key), "unknown field");
-	if ((category = am_str(v, "category")) != NULL) {
-		while (categories[i] != NULL && strcmp(categories[i], category) != 0)
-			i++;
-		if (categories[i] == NULL)
-			diagnose(path, id, "category", "unknown category");
-	}
-	check_credentials(path, id, v);
-	if (diagnostics == 0)
-		return v;
-	jv_free(v);
-	return jv_invalid();
-}
-
 static int
 version_of(jv profile)
 {
@@ -150,24 +69,25 @@ version_of(jv profile)
 static int
 profile_store(struct ams_cli *cli, const char *verb, const char *path, const char *id)
 {
-	jv v = read_profile(path), old;
+	struct ams_diagnosis d = { .source = path };
+	jv v = ams_profile_read(&d), old;
 	int now, given, rc;
 
 	if (!jv_is_valid(v))
 		return ams_fail("provider profile %s failed", verb);
 	if (id != NULL && strcmp(id, am_str(v, "id")) != 0)
-		diagnose(path, am_str(v, "id"), "id", "is not the profile that is updated");
+		ams_diagnose(&d, am_str(v, "id"), "id", "is not the profile that is updated");
 	old = load(cli, "profiles", am_str(v, "id"));
 	now = jv_is_valid(old) ? version_of(old) : 0;
 	given = version_of(v);
 	jv_free(old);
 	if (id == NULL && now > 0) {
-		char text[PROVIDER_NAME_MAX + 64];
+		char text[AMS_PROVIDER_NAME_MAX + 64];
 
 		snprintf(text, sizeof text, "custom provider profile '%s' already exists", am_str(v, "id"));
-		diagnose(path, am_str(v, "id"), "id", text);
+		ams_diagnose(&d, am_str(v, "id"), "id", text);
 	}
-	if (diagnostics > 0) {
+	if (d.faults > 0) {
 		jv_free(v);
 		return ams_fail("provider profile %s failed", verb);
 	}
@@ -214,14 +134,20 @@ profile(struct ams_cli *cli, int argc, char *argv[])
 		default: return ams_cli_usage("provider profile %s: usage", verb);
 		}
 	}
-	if (optind + (update || export) != argc || (!export && file == NULL) || strcmp(output, "json") != 0)
+	if (optind + (update || export) != argc || (!export && file == NULL) ||
+	    (strcmp(output, "json") != 0 && strcmp(output, "yaml") != 0))
 		return ams_cli_usage("provider profile %s: needs %s", verb,
-		    export ? "one ID and -o json" : update ? "one ID and -f FILE" : "-f FILE");
+		    export ? "one ID and -o json or yaml" : update ? "one ID and -f FILE" : "-f FILE");
 	if (!export)
 		return profile_store(cli, verb, file, update ? argv[optind] : NULL);
 	v = load(cli, "profiles", argv[optind]);
-	if (jv_is_valid(v))
+	if (jv_is_valid(v) && strcmp(output, "json") == 0)
 		return ams_cli_print(v);
+	if (jv_is_valid(v)) {
+		ams_profile_yaml(v);
+		jv_free(v);
+		return am_finish(0);
+	}
 	jv_free(v);
 	return ams_refuse(AMS_NOT_FOUND, "provider profile '%s' not found", am_quotes(argv[optind]));
 }
@@ -260,9 +186,9 @@ create(struct ams_cli *cli, int argc, char *argv[])
 	}
 	if (name == NULL || type == NULL || !how || optind != argc)
 		return ams_cli_usage("provider create: needs --name, --type, and one of --from-existing, --credential, --runtime-credentials");
-	if (!valid_id(name))
+	if (!ams_profile_id_fits(name))
 		return ams_refuse(AMS_INVALID_ARGUMENT, "provider name must match ^[a-z0-9]+(-[a-z0-9]+)*$ with at most %d characters",
-		    PROVIDER_NAME_MAX);
+		    AMS_PROVIDER_NAME_MAX);
 	v = load(cli, "profiles", type);
 	if (!jv_is_valid(v)) {
 		jv_free(v);
@@ -337,9 +263,9 @@ resolve(struct ams_cli *cli, const char *name, int may_create)
 	jv_free(v);
 	if (present)
 		return 0;
-	if (!valid_id(name))
+	if (!ams_profile_id_fits(name))
 		return ams_refuse(AMS_INVALID_ARGUMENT, "provider name must match ^[a-z0-9]+(-[a-z0-9]+)*$ with at most %d characters",
-		    PROVIDER_NAME_MAX);
+		    AMS_PROVIDER_NAME_MAX);
 	if (may_create < 0) {
 		fprintf(stderr, "! Provider %s is missing: the sandbox is made without it\n", name);
 		return 0;
