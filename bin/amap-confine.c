@@ -32,6 +32,7 @@
 #include "../lib/file.h"
 #include "../lib/landlock.h"
 #include "../lib/sandbox/filter.h"
+#include "../lib/sandbox/limits.h"
 #include "../lib/sandbox/policy.h"
 
 #define FAULT 125
@@ -62,16 +63,11 @@ struct plan {
 	const char *chdir;
 	int tty, entered, print;
 	struct winsize size;
-	rlim_t limit[4];
+	struct ams_limits limits;
 };
 
-static const struct {
-	const char *name;
-	int resource;
-} limits[] = {
-	/* RLIMIT_DATA, not RLIMIT_AS: runtimes reserve address space that they never use */
-	{ "memory", RLIMIT_DATA }, { "processes", RLIMIT_NPROC }, { "files", RLIMIT_NOFILE }, { "time", RLIMIT_CPU },
-};
+/* RLIMIT_DATA, not RLIMIT_AS: runtimes reserve address space that they never use */
+static const int resources[AMS_N_LIMITS] = { RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_NOFILE, RLIMIT_CPU };
 
 static int status_fd = -1;
 
@@ -151,25 +147,6 @@ policy_from(struct plan *p, int fd, const char *name)
 	if (ams_policy_parse(text, len, &p->policy, why) != AMS_POLICY_FINE)
 		fail(FAULT, "%s: %s", name, why);
 	free(text);
-}
-
-static void
-set_limit(struct plan *p, const char *arg)
-{
-	size_t len = strcspn(arg, "=");
-	char *end;
-	unsigned long long n;
-
-	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-		if (strlen(limits[i].name) != len || strncmp(limits[i].name, arg, len) != 0 || arg[len] != '=')
-			continue;
-		n = strtoull(arg + len + 1, &end, 10);
-		if (arg[len + 1] < '1' || arg[len + 1] > '9' || *end != '\0')
-			break;
-		p->limit[i] = (rlim_t)n;
-		return;
-	}
-	fail(FAULT, "--limit: not NAME=NUMBER with a known name: %s", am_quotes(arg));
 }
 
 /* ---- giving up ---- */
@@ -303,15 +280,15 @@ reset_signals(void)
 static void
 set_limits(const struct plan *p)
 {
-	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-		struct rlimit r = { p->limit[i], p->limit[i] }, now;
+	for (size_t i = 0; i < AMS_N_LIMITS; i++) {
+		struct rlimit r = { p->limits.max[i], p->limits.max[i] }, now;
 
-		if (p->limit[i] == RLIM_INFINITY)
+		if (r.rlim_max == 0)
 			continue;
-		if (getrlimit(limits[i].resource, &now) == 0 && now.rlim_max < r.rlim_max)
+		if (getrlimit(resources[i], &now) == 0 && now.rlim_max < r.rlim_max)
 			r.rlim_cur = r.rlim_max = now.rlim_max;
-		if (setrlimit(limits[i].resource, &r) != 0)
-			fail(FAULT, "--limit %s: %s", limits[i].name, strerror(errno));
+		if (setrlimit(resources[i], &r) != 0)
+			fail(FAULT, "--limit %s: %s", ams_limit_names[i], strerror(errno));
 	}
 }
 
@@ -397,6 +374,11 @@ print_plan(const struct plan *p)
 	if (l.scoped & AM_SCOPE_SIGNAL)
 		scopes[n++] = "signal";
 	print_strings("landlock_scopes", scopes, n);
+	for (size_t i = 0; i < AMS_N_LIMITS; i++) {
+		printf("%s\"%s\":", i == 0 ? ",\"limits\":{" : ",", ams_limit_names[i]);
+		printf(p->limits.max[i] == 0 ? "null" : "%llu", p->limits.max[i]);
+	}
+	putchar('}');
 	print_strings("seccomp_refused", ams_filter_refused, SIZE_MAX);
 	print_strings("seccomp_by_argument", ams_filter_by_argument, SIZE_MAX);
 	n = 0;
@@ -430,7 +412,7 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	struct plan plan = { .size = { .ws_row = 24, .ws_col = 80 }, .limit = { RLIM_INFINITY, RLIM_INFINITY, RLIM_INFINITY, RLIM_INFINITY } };
+	struct plan plan = { .size = { .ws_row = 24, .ws_col = 80 } };
 	int c, fd, have_policy = 0;
 
 	am_prog = "amap-confine";
@@ -457,7 +439,10 @@ main(int argc, char *argv[])
 			if (optarg != NULL && sscanf(optarg, "%hux%hu", &plan.size.ws_row, &plan.size.ws_col) != 2)
 				fail(FAULT, "--tty: not ROWSxCOLUMNS: %s", am_quotes(optarg));
 			break;
-		case 'l': set_limit(&plan, optarg); break;
+		case 'l':
+			if (ams_limit_read(&plan.limits, optarg) != 0)
+				fail(FAULT, "--limit: not NAME=NUMBER with a known name: %s", am_quotes(optarg));
+			break;
 		case 's': status_fd = number(optarg, "--status-fd"); break;
 		case 'n': plan.entered = 1; break;
 		case 'j': plan.print = 1; break;

@@ -23,7 +23,7 @@ static const char usage[] =
     "  sandbox create --name NAME [--from host|DIR] [--policy FILE] [--provider NAME]\n"
     "          [--auto-providers | --no-auto-providers] [--driver-config-json JSON]\n"
     "          [--env KEY=VALUE] [--label KEY=VALUE] [--restart-policy never|on-failure|always]\n"
-    "          [--memory BYTES] [--processes N] [--files N] [--time SECONDS]\n"
+    "          [--memory BYTES] [--processes N] [--files N] [--time SECONDS] (or none)\n"
     "          [--detach | --no-keep] [--tty | --no-tty] [-- COMMAND [ARG]...]\n"
     "  sandbox get NAME [-o json | --policy-only]\n"
     "  sandbox list [--all-workspaces] [--names | --ids | -o json]\n"

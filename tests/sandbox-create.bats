@@ -259,6 +259,63 @@ $(driver a)
 	run ! inside a sh -c 'for i in $(seq 40); do sleep 3 & done; wait'
 	assert_output --partial "Cannot fork"
 	run ! inside a sh -c 'head -c 100000000 /dev/zero | tail -n 1 | wc -c' || :
-	run -0 jq -c '.limits' state/sandboxes/default--a/record.json
-	assert_output '["memory=67108864","processes=20","files=50","time=100"]'
+	run -0 amap-sandbox sandbox get a -o json
+	run -0 jq -c '.limits | del(.by)' <<<"$output"
+	assert_output '{"memory":67108864,"processes":20,"files":50,"time":100}'
+	# which means are used, and said alike in both places
+	by=$(amap-sandbox sandbox get a -o json | jq -r .limits.by)
+	run -0 amap-sandbox logs a -n 1000
+	case $by in
+	rlimit) assert_line --regexp 'limits memory=67108864 processes=20 files=50 time=100 by setrlimit alone: .*cgroup' ;;
+	cgroup) assert_line --regexp 'limits memory=67108864 processes=20 files=50 time=100 by the cgroup /' ;;
+	*) return 1 ;;
+	esac
+}
+
+@test "limits have defaults, which none lifts" {
+	box a
+	run -0 amap-sandbox sandbox get a -o json
+	run -0 jq -c '.limits | del(.by)' <<<"$output"
+	assert_output '{"memory":null,"processes":512,"files":4096,"time":null}'
+	run -0 inside a sh -c 'ulimit -n; grep "Max processes" /proc/self/limits | tr -s " " | cut -d" " -f3'
+	assert_output "4096
+512"
+	box b --processes none --files none
+	run -0 amap-sandbox sandbox get b -o json
+	run -0 jq -c '.limits | del(.by)' <<<"$output"
+	assert_output '{"memory":null,"processes":null,"files":null,"time":null}'
+	for bad in 0 -1 1x 1Gi none1 "" 99999999999999999999; do
+		run -2 create --name c --processes "$bad"
+		assert_output "amap-sandbox: --processes: not a number above 0, nor none: $bad (--help says more)"
+	done
+	run -0 amap-confine --limit processes=7 --limit memory=8 --print
+	run -0 jq -c .limits <<<"$output"
+	assert_output '{"memory":8,"processes":7,"files":null,"time":null}'
+}
+
+@test "a fork bomb without any option ends at the limit, and the host goes on" {
+	not_sanitized "every process of the bomb would be ten times as large"
+	amap-sandbox sandbox create --name a --detach --no-tty -- sh -c 'f() { f | f & }; f; sleep 600'
+	timeout 40 sh -c 'until amap-sandbox logs a | grep -q "Cannot fork"; do sleep 0.2; done'
+	# one of ours starts, and the sandbox ends, while it still goes on
+	run -0 timeout 5 true
+	run -0 timeout 20 amap-sandbox sandbox delete a
+	run -0 find state -mindepth 2 -not -path 'state/etc/*'
+	assert_output ""
+}
+
+@test "who takes more memory than the limit ends, and nobody else" {
+	not_sanitized "the sanitizers reserve more memory than the limit leaves"
+	box a --memory 64Mi
+	run ! inside a sh -c 'yes | tr -d "\n" | head -c 200000000 | tail -n 1 >/dev/null'
+	assert_output --regexp "(memory exhausted|Cannot allocate|Killed)"
+	run -0 inside a true
+	run -0 amap-sandbox sandbox get a -o json
+	run -0 jq -r .phase <<<"$output"
+	assert_output Ready
+	# and when the host itself runs out, they go first
+	run -0 inside a cat /proc/self/oom_score_adj /proc/2/oom_score_adj
+	assert_output "500
+500"
+	[ "$(cat /proc/self/oom_score_adj)" -lt 500 ]
 }

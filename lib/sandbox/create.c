@@ -22,8 +22,11 @@ static jv
 record(struct ams_cli *cli, struct ams_request *r, jv mounts)
 {
 	char id[37], stamp[21];
-	jv v = jv_object(), env = jv_object();
+	jv v = jv_object(), env = jv_object(), limits = jv_array();
 
+	for (size_t i = 0; i < AMS_N_LIMITS; i++)
+		if (r->limits.max[i] != 0)
+			limits = jv_array_append(limits, jv_string_fmt("%s=%llu", ams_limit_names[i], r->limits.max[i]));
 	am_random_uuid(id);
 	am_timestamp(time(NULL), stamp);
 	stamp[10] = ' ';
@@ -47,7 +50,7 @@ record(struct ams_cli *cli, struct ams_request *r, jv mounts)
 	v = am_set(v, "tty", r->tty > 0 ? jv_true() : jv_false());
 	v = am_set(v, "env", env);
 	v = am_set(v, "mounts", mounts);
-	v = am_set(v, "limits", jv_copy(r->limits));
+	v = am_set(v, "limits", limits);
 	v = am_set(v, "providers", jv_copy(r->providers));
 	return am_set_str(v, "restart_policy", r->restart);
 }

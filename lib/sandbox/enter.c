@@ -93,6 +93,10 @@ join(struct session *s, int target, int status)
 	struct ams_enter *e = s->e;
 	long pid;
 
+	/* one of another session may not be moved there: its limits are those of setrlimit(2) */
+	if (e->cgroup[0] != '\0')
+		ams_cgroup_enter(e->cgroup);
+	ams_launch_expendable();
 	if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setresgid(e->gid, e->gid, e->gid) != 0 ||
 	    setresuid(e->uid, e->uid, e->uid) != 0))
 		complain(status, "identity");

@@ -15,6 +15,7 @@ struct ams_enter {
 	uid_t uid;
 	gid_t gid;
 	int policy, env;	/* as in a launch */
+	const char *cgroup;	/* "" for none */
 	int tty;
 	long timeout;		/* seconds; 0: none */
 	char *const *args;	/* of amap-confine: options, "--", the command */

@@ -189,7 +189,7 @@ prepare(struct ams_enter *e, int unit, jv rec, jv env)
 static int
 run_inside(const struct command *x, int unit, const struct ams_run *run)
 {
-	struct ams_enter e = { .init = run->init, .tty = x->tty > 0, .timeout = x->timeout };
+	struct ams_enter e = { .init = run->init, .cgroup = run->cgroup, .tty = x->tty > 0, .timeout = x->timeout };
 	jv rec = ams_unit_read(unit, "record.json");
 	char **words;
 	int rc;

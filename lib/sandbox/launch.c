@@ -22,6 +22,8 @@
 #include "policy.h"
 #include "relay.h"
 
+#define EXPENDABLE "500"	/* as if it held half of all memory more than it does */
+
 /* ---- can it work here ---- */
 
 /* The first number in a file of the kernel's settings; -1 when there is no such file. */
@@ -147,6 +149,8 @@ ams_launch_free(struct ams_launch *l)
 	for (size_t i = 0; i < l->n_argv; i++)
 		free(l->argv[i]);
 	free(l->argv);
+	free(l->cgroup_home);
+	l->cgroup_home = NULL;
 	for (size_t i = 0; i < l->n_binds; i++) {
 		close(l->binds[i].fd);
 		if (l->binds[i].parent > 0)
@@ -375,6 +379,17 @@ ams_launch_renew(struct ams_launch *l)
 	return rc;
 }
 
+void
+ams_launch_expendable(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		(void)!write(fd, EXPENDABLE, strlen(EXPENDABLE));
+		close(fd);
+	}
+}
+
 static void
 say_and_die(const char *what)
 {
@@ -400,6 +415,10 @@ ams_launch_exec(struct ams_launch *l, int output, int status)
 	if (dup2(output, 1) < 0 || dup2(output, 2) < 0 || dup2(null, 0) < 0 || dup2(status, AMS_FD_STATUS) < 0 ||
 	    dup2(policy, AMS_FD_POLICY) < 0 || dup2(vars, AMS_FD_ENV) < 0)
 		say_and_die("descriptors");
+	if (l->cgroup[0] != '\0' && ams_cgroup_enter(l->cgroup) != 0)
+		say_and_die(l->cgroup);
+	if (l->expendable)
+		ams_launch_expendable();
 	if (geteuid() == 0) {
 		if (setgroups(0, NULL) != 0 || setresgid(l->gid, l->gid, l->gid) != 0 || setresuid(l->uid, l->uid, l->uid) != 0)
 			say_and_die("the policy's identity cannot be taken, as in a container that does not map it");

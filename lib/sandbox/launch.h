@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cgroup.h"
+
 #define AMS_MAX_BINDS 512
 #define AMS_STAGE "/mnt"
 #define AMS_INSIDE "/.amap"		/* where amap-confine is bound */
@@ -31,6 +33,11 @@ struct ams_launch {
 	uid_t uid;
 	gid_t gid;
 	int tty;
+	int expendable;			/* what the kernel ends first when memory runs out */
+	struct ams_limits limits;
+	char *cgroup_home;		/* where a cgroup may be made; NULL: no_cgroup says why not (static) */
+	const char *no_cgroup;
+	char cgroup[AMS_CGROUP_PATH];	/* made by the supervisor; "" for none */
 	pid_t supervisor;
 	char restart[16];		/* never, on-failure, always, unless-stopped */
 	int policy, env;
@@ -90,6 +97,9 @@ int ams_launch_service(struct ams_launch *l, const struct ams_mount *mounts, siz
 
 /* Ends the words: amap-confine, its options, and the command. */
 int ams_launch_command(struct ams_launch *l, const char *chdir, char *const limits[], char *const command[]);
+
+/* The calling process and all that it starts are ended before others of the host when memory runs out. */
+void ams_launch_expendable(void);
 
 /* A descriptor that holds the environment as NUL-ended strings. */
 int ams_launch_env(char *const env[]);

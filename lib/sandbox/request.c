@@ -45,21 +45,25 @@ pair(const char *option, jv *object, const char *arg)
 	return 0;
 }
 
-/* memory, processes, files: the sandbox's own limits, in the words of amap-confine. */
 static int
-limit(struct ams_request *r, const char *name, const char *arg)
+limit(struct ams_request *r, int which, const char *arg)
 {
+	const char *name = ams_limit_names[which];
 	unsigned long long n, unit = 1;
 	char *end;
 
+	if (strcmp(arg, "none") == 0) {
+		r->limits.max[which] = 0;
+		return 0;
+	}
 	n = arg[0] >= '1' && arg[0] <= '9' ? strtoull(arg, &end, 10) : 0;
-	if (n != 0 && strcmp(name, "memory") == 0 && *end != '\0') {
+	if (n != 0 && which == AMS_MEMORY && *end != '\0') {
 		unit = strcmp(end, "Ki") == 0 ? 1ull << 10 : strcmp(end, "Mi") == 0 ? 1ull << 20 : strcmp(end, "Gi") == 0 ? 1ull << 30 : 0;
 		end += 2;
 	}
-	if (n == 0 || unit == 0 || *end != '\0' || n > ULLONG_MAX / unit)
-		return ams_cli_usage("--%s: not a number above 0: %s", name, am_quotes(arg));
-	r->limits = jv_array_append(r->limits, jv_string_fmt("%s=%llu", name, n * unit));
+	if (n == 0 || n == ULLONG_MAX || unit == 0 || *end != '\0' || n > ULLONG_MAX / unit)
+		return ams_cli_usage("--%s: not a number above 0, nor none: %s", name, am_quotes(arg));
+	r->limits.max[which] = n * unit;
 	return 0;
 }
 
@@ -111,7 +115,7 @@ ams_request_read(struct ams_request *r, int argc, char *argv[])
 	int c, rc = 0;
 
 	*r = (struct ams_request){ .restart = "never", .keep = 1, .driver = jv_invalid(), .env = jv_object(), .labels = jv_object(),
-	    .providers = jv_array(), .limits = jv_array(), .command = jv_array() };
+	    .providers = jv_array(), .limits = ams_limits_default, .command = jv_array() };
 	optind = 0;
 	while (rc == 0 && (c = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {
 		switch (c) {
@@ -138,10 +142,10 @@ ams_request_read(struct ams_request *r, int argc, char *argv[])
 		case DETACH: r->detach = 1; break;
 		case RESTART: r->restart = optarg; break;
 		case NO_KEEP: r->keep = 0; break;
-		case MEMORY: rc = limit(r, "memory", optarg); break;
-		case PROCESSES: rc = limit(r, "processes", optarg); break;
-		case FILES: rc = limit(r, "files", optarg); break;
-		case TIME: rc = limit(r, "time", optarg); break;
+		case MEMORY: rc = limit(r, AMS_MEMORY, optarg); break;
+		case PROCESSES: rc = limit(r, AMS_PROCESSES, optarg); break;
+		case FILES: rc = limit(r, AMS_FILES, optarg); break;
+		case TIME: rc = limit(r, AMS_TIME, optarg); break;
 		default: return ams_cli_usage("sandbox create: usage");
 		}
 	}
@@ -296,6 +300,5 @@ ams_request_free(struct ams_request *r)
 	jv_free(r->env);
 	jv_free(r->labels);
 	jv_free(r->providers);
-	jv_free(r->limits);
 	jv_free(r->command);
 }

@@ -16,7 +16,8 @@
 struct ams_request {
 	const char *name, *image, *policy_path, *restart;
 	jv driver;		/* invalid: none given */
-	jv env, labels, providers, limits, command;
+	jv env, labels, providers, command;
+	struct ams_limits limits;
 	int detach, keep, tty, auto_providers;
 	char *policy;		/* its text */
 	size_t policy_len;

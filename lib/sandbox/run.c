@@ -149,6 +149,7 @@ ams_unit_run(int unit, struct ams_run *run)
 	text(v, "reason", run->reason, sizeof run->reason);
 	text(v, "message", run->message, sizeof run->message);
 	text(v, "instance", run->instance, sizeof run->instance);
+	text(v, "cgroup", run->cgroup, sizeof run->cgroup);
 	run->exit_code = (int)number(v, "exit_code", -1);
 	run->restarts = (int)number(v, "restarts", 0);
 	run->started_ms = (long long)number(v, "started_ms", 0);
@@ -186,6 +187,7 @@ ams_unit_set_run(int unit, const struct ams_run *run)
 	v = am_set_str(v, "reason", run->reason);
 	v = am_set_str(v, "message", run->message);
 	v = am_set_str(v, "instance", run->instance);
+	v = am_set_str(v, "cgroup", run->cgroup);
 	v = am_set(v, "exit_code", run->exit_code < 0 ? jv_null() : jv_number(run->exit_code));
 	v = am_set(v, "restarts", jv_number(run->restarts));
 	v = am_set(v, "started_ms", jv_number((double)run->started_ms));

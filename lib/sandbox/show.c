@@ -63,6 +63,25 @@ unit_policy(int unit, struct ams_policy *p)
 }
 
 static jv
+limits_json(jv rec, const struct ams_run *run)
+{
+	jv list = am_get(rec, "limits", JV_KIND_ARRAY), v = jv_object();
+	struct ams_limits limits = { { 0 } };
+
+	if (jv_is_valid(list)) {
+		jv_array_foreach(list, i, word) {
+			if (jv_get_kind(word) == JV_KIND_STRING)
+				ams_limit_read(&limits, jv_string_value(word));
+			jv_free(word);
+		}
+	}
+	jv_free(list);
+	for (size_t i = 0; i < AMS_N_LIMITS; i++)
+		v = am_set(v, ams_limit_names[i], limits.max[i] == 0 ? jv_null() : jv_number((double)limits.max[i]));
+	return am_set_str(v, "by", run->cgroup[0] != '\0' ? "cgroup" : "rlimit");
+}
+
+static jv
 copy(jv from, const char *key)
 {
 	jv v = jv_object_get(jv_copy(from), jv_string(key));
@@ -102,6 +121,7 @@ document(int unit, int with_policy)
 			ams_policy_free(&policy);
 		}
 		v = am_set(v, "exit_code", run.exit_code < 0 ? jv_null() : jv_number(run.exit_code));
+		v = am_set(v, "limits", limits_json(rec, &run));
 		v = am_set(v, "restart_policy", copy(rec, "restart_policy"));
 		v = am_set(v, "restart_count", jv_number(run.restarts));
 		v = am_set(v, "next_restart_at_ms", run.next_restart_ms == 0 ? jv_null() : jv_number((double)run.next_restart_ms));

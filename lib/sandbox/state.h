@@ -26,6 +26,7 @@
 #define AM_SANDBOX_STATE_H
 
 #include "../json.h"
+#include "cgroup.h"
 #include "proc.h"
 
 #define AMS_SANDBOXES "sandboxes"
@@ -96,6 +97,7 @@ struct ams_run {
 	long long started_ms, next_restart_ms;
 	int orphaned;			/* its supervisor is gone and had not finished */
 	char instance[37];
+	char cgroup[AMS_CGROUP_PATH];	/* its directory; "": none, setrlimit(2) alone */
 };
 void ams_unit_run(int unit, struct ams_run *run);
 int ams_unit_set_run(int unit, const struct ams_run *run);

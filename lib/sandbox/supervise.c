@@ -75,6 +75,23 @@ set_phase(struct super *s, const char *phase, const char *reason, const char *me
 }
 
 static void
+say_limits(struct super *s)
+{
+	const struct ams_launch *l = s->launch;
+	char text[AMS_CGROUP_PATH + 256];
+	size_t n = (size_t)snprintf(text, sizeof text, "limits");
+
+	for (size_t i = 0; i < AMS_N_LIMITS; i++)
+		if (l->limits.max[i] != 0)
+			n += (size_t)snprintf(text + n, sizeof text - n, " %s=%llu", ams_limit_names[i], l->limits.max[i]);
+	if (l->cgroup[0] != '\0')
+		snprintf(text + n, sizeof text - n, " by the cgroup %s and by setrlimit", l->cgroup);
+	else
+		snprintf(text + n, sizeof text - n, " by setrlimit alone: %s", l->no_cgroup);
+	event(s, "INFO", text);
+}
+
+static void
 drop(int *fd)
 {
 	if (*fd >= 0)
@@ -172,6 +189,9 @@ status_packet(struct super *s, int flags)
 static _Noreturn void
 finish(struct super *s, const char *phase, const char *reason, const char *message)
 {
+	if (s->run.cgroup[0] != '\0')
+		ams_cgroup_remove(s->run.cgroup);
+	s->run.cgroup[0] = '\0';
 	memset(&s->run.init, 0, sizeof s->run.init);
 	memset(&s->run.main, 0, sizeof s->run.main);
 	s->run.next_restart_ms = 0;
@@ -398,6 +418,11 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 		tell(&s, "another supervisor runs");
 		_exit(1);
 	}
+	if (l->cgroup_home != NULL && ams_cgroup_make(l->cgroup_home, l->unit, &l->limits, l->cgroup) != 0)
+		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
+	strcpy(s.run.cgroup, l->cgroup);
+	if (l->expendable)
+		say_limits(&s);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);

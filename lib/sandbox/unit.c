@@ -168,6 +168,29 @@ place_mounts(jv record, struct ams_launch *l)
 	return rc;
 }
 
+/* The words of the record for amap-confine: memory is left to the cgroup where there is one. */
+static char **
+limit_words(jv record, struct ams_launch *l)
+{
+	char **v = words_of(record, "limits");
+	const char *kind = am_str(record, "kind");
+	size_t n = 0;
+
+	l->no_cgroup = "a service has none";
+	l->expendable = strcmp(kind, "sandbox") == 0;
+	if (l->expendable)
+		l->cgroup_home = ams_cgroup_home(&l->no_cgroup);
+	for (size_t i = 0; v[i] != NULL; i++) {
+		ams_limit_read(&l->limits, v[i]);
+		if (l->cgroup_home != NULL && strncmp(v[i], "memory=", 7) == 0)
+			free(v[i]);
+		else
+			v[n++] = v[i];
+	}
+	v[n] = NULL;
+	return v;
+}
+
 int
 ams_unit_launch(int state, int unit, jv record, struct ams_launch *l)
 {
@@ -208,7 +231,7 @@ ams_unit_launch(int state, int unit, jv record, struct ams_launch *l)
 	env = pairs(v);
 	jv_free(v);
 	command = words_of(record, "command");
-	limits = words_of(record, "limits");
+	limits = limit_words(record, l);
 	if ((l->env = ams_launch_env(env)) < 0) {
 		snprintf(l->why, sizeof l->why, "environment: %s", strerror(errno));
 		rc = -1;
@@ -312,4 +335,6 @@ ams_unit_halt(int unit, int grace_s)
 	/* again, because what is killed may have had a child while the list was read */
 	while (kill_marked(unit))
 		;
+	if (run.cgroup[0] != '\0')
+		ams_cgroup_remove(run.cgroup);
 }
