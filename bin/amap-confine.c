@@ -53,6 +53,7 @@ static const char usage[] =
     "  --tty[=ROWSxCOLUMNS]  a new pseudo-terminal (24x80); needs --status-fd\n"
     "  --limit NAME=NUMBER   memory (bytes), processes, files, time (CPU seconds)\n"
     "  --status-fd FD        a socket: says \"start\", then nothing or why not\n"
+    "  --show-network        send a listener for network attempts there as well: seccomp_unotify(2)\n"
     "  --entered             a command beside a main program: may signal it, warns of nothing\n"
     "  --print               say as JSON what would be applied, and what this kernel lacks\n";
 
@@ -61,7 +62,7 @@ struct plan {
 	char **env;
 	size_t n_env;
 	const char *chdir;
-	int tty, entered, print;
+	int tty, entered, print, show_network;
 	struct winsize size;
 	struct ams_limits limits;
 };
@@ -170,15 +171,15 @@ open_terminal(const struct winsize *size)
 	return master;
 }
 
-/* One packet that tells our process id by its credentials, and carries the terminal. */
+/* One packet with our process id, as credentials, and a descriptor unless it is -1. */
 static void
-announce(int master)
+send_word(const char *word, int fd)
 {
-	char word[] = "start", control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { word, sizeof word - 1 };
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { (char *)(uintptr_t)word, strlen(word) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (master >= 0) {
+	if (fd >= 0) {
 		struct cmsghdr *c;
 
 		msg.msg_control = control;
@@ -187,12 +188,12 @@ announce(int master)
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &master, sizeof master);
+		memcpy(CMSG_DATA(c), &fd, sizeof fd);
 	}
 	if (sendmsg(status_fd, &msg, MSG_NOSIGNAL) < 0)
 		fail(FAULT, "--status-fd: %s", strerror(errno));
-	if (master >= 0)
-		close(master);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void
@@ -297,7 +298,7 @@ confine(const struct plan *p, char *argv[])
 {
 	struct am_landlock l;
 	size_t granted = 0;
-	int master = -1, rc;
+	int master = -1, listener = -1, rc;
 
 	check_identity(p);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -305,7 +306,7 @@ confine(const struct plan *p, char *argv[])
 	if (p->tty)
 		master = open_terminal(&p->size);
 	if (status_fd >= 0)
-		announce(master);
+		send_word("start", master);
 	umask(022);
 
 	if (am_landlock_problem() != NULL)
@@ -326,8 +327,10 @@ confine(const struct plan *p, char *argv[])
 	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0)
 		fail(FAULT, "close_range: %s", strerror(errno));
 	reset_signals();
-	if ((rc = ams_filter_load()) != 0)
+	if ((rc = ams_filter_load(p->show_network ? &listener : NULL)) != 0)
 		fail(FAULT, "seccomp: %s: the kernel must have CONFIG_SECCOMP_FILTER", strerror(-rc));
+	if (listener >= 0)
+		send_word("network", listener);
 	set_limits(p);
 	environ = p->env;
 	execvp(argv[0], argv);
@@ -407,6 +410,7 @@ main(int argc, char *argv[])
 		{ "tty", optional_argument, NULL, 't' },
 		{ "limit", required_argument, NULL, 'l' },
 		{ "status-fd", required_argument, NULL, 's' },
+		{ "show-network", no_argument, NULL, 'w' },
 		{ "entered", no_argument, NULL, 'n' },
 		{ "print", no_argument, NULL, 'j' },
 		AM_STD_OPTIONS,
@@ -444,6 +448,7 @@ main(int argc, char *argv[])
 				fail(FAULT, "--limit: not NAME=NUMBER with a known name: %s", am_quotes(optarg));
 			break;
 		case 's': status_fd = number(optarg, "--status-fd"); break;
+		case 'w': plan.show_network = 1; break;
 		case 'n': plan.entered = 1; break;
 		case 'j': plan.print = 1; break;
 		default: am_std_option(c, usage);
@@ -457,7 +462,7 @@ main(int argc, char *argv[])
 		free(plan.env);
 		return c;
 	}
-	if (plan.print || optind == argc || (plan.tty && status_fd < 0))
+	if (plan.print || optind == argc || ((plan.tty || plan.show_network) && status_fd < 0))
 		am_usage(usage);
 	confine(&plan, argv + optind);
 }

@@ -181,6 +181,49 @@ lane() {
 	assert_output --partial "Network is unreachable"
 }
 
+@test "an attempt to reach the network is refused and stands in the log" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- bash -c '
+		for i in 1 2 3; do exec 3<>/dev/tcp/192.0.2.1/443; done
+		exec 3<>/dev/tcp/2001:db8::1/80
+		echo x >/dev/udp/198.51.100.7/53
+		exec 3<>/dev/tcp/127.0.0.1/9
+		exec sleep 600'
+	timeout 10 sh -c 'until amap-sandbox logs one | grep -q "127.0.0.1/9"; do sleep 0.05; done'
+	run -0 amap-sandbox logs one
+	assert_equal "$(grep -c ': /dev/.*Network is unreachable' <<<"$output")" 5
+	assert_line --partial '127.0.0.1/9: Connection refused'
+	run -0 sed -n 's/^\[[0-9.]*\] //; / DENIED /p' <<<"$output"
+	assert_output "[sandbox] [OCSF ] [ocsf] NET:OPEN [MED] DENIED 192.0.2.1:443 from /usr/bin/bash [reason:the sandbox has no network]
+[sandbox] [OCSF ] [ocsf] NET:OPEN [MED] DENIED [2001:db8::1]:80 from /usr/bin/bash [reason:the sandbox has no network]
+[sandbox] [OCSF ] [ocsf] NET:OPEN [MED] DENIED 198.51.100.7:53 from /usr/bin/bash [reason:the sandbox has no network]"
+	run -0 amap-sandbox logs one --level warn
+	refute_output --partial DENIED
+}
+
+@test "whoever floods the network fills no log, and what is a Unix socket or the loopback works" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- python3 -c '
+import os, socket, threading, time
+u = socket.socket(socket.AF_UNIX); u.bind("/tmp/123456789"); u.listen(5)	# 16 bytes of address
+def unix():
+    c = socket.socket(socket.AF_UNIX); c.connect("/tmp/123456789"); c.close()
+l = socket.socket(); l.bind(("127.0.0.1", 8000)); l.listen(5)
+unix()
+c = socket.create_connection(("127.0.0.1", 8000)); c.close()
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.sendto(b"x", ("127.0.0.1", 8000))
+for port in range(1, 3000):
+    try: s.sendto(b"x", ("192.0.2.9", port))
+    except OSError as e: last = e.errno
+unix()
+print("errno", last, flush=True)
+time.sleep(600)'
+	timeout 20 sh -c 'until amap-sandbox logs one | grep -q "errno 101"; do sleep 0.05; done'
+	run -0 amap-sandbox logs one -n 5000
+	[ "$(grep -c DENIED <<<"$output")" -le 200 ]
+	[ "$(grep -c DENIED <<<"$output")" -ge 20 ]
+	run -0 amap-sandbox sandbox delete one
+}
+
 @test "descriptors of the caller are not inherited, neither by the main process nor by a command" {
 	echo secret >secret
 	exec 8<secret 9>>secret

@@ -12,6 +12,7 @@
 #include "../id.h"
 #include "cli.h"
 #include "policy.h"
+#include "preflight.h"
 #include "request.h"
 #include "say.h"
 #include "supervise.h"

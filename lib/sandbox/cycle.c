@@ -5,6 +5,7 @@
 
 #include "../diag.h"
 #include "cli.h"
+#include "preflight.h"
 #include "say.h"
 #include "supervise.h"
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -79,8 +80,25 @@ refuse_by_argument(scmp_filter_ctx f)
 	return rc;
 }
 
-int
-ams_filter_load(void)
+/*
+ * The family of an address stands in memory, where no filter looks; its length
+ * is an argument. So a Unix socket is held up only for a path of just that length.
+ */
+static int
+show_connections(scmp_filter_ctx f)
+{
+	static const unsigned long lengths[] = { sizeof(struct sockaddr_in), sizeof(struct sockaddr_in6), sizeof(struct sockaddr_storage) };
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+		rc |= seccomp_rule_add(f, SCMP_ACT_NOTIFY, SCMP_SYS(connect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 0xffffffffu, lengths[i]));
+		rc |= seccomp_rule_add(f, SCMP_ACT_NOTIFY, SCMP_SYS(sendto), 1, SCMP_A5(SCMP_CMP_MASKED_EQ, 0xffffffffu, lengths[i]));
+	}
+	return rc;
+}
+
+static int
+load(int *listener)
 {
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
 	int rc;
@@ -88,6 +106,8 @@ ams_filter_load(void)
 	if (f == NULL)
 		return -ENOMEM;
 	rc = refuse_by_argument(f);
+	if (rc == 0 && listener != NULL)
+		rc = show_connections(f);
 	for (size_t i = 0; rc == 0 && ams_filter_refused[i] != NULL; i++) {
 		int nr = seccomp_syscall_resolve_name(ams_filter_refused[i]);
 
@@ -99,6 +119,18 @@ ams_filter_load(void)
 		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), 467, 0);
 	if (rc == 0)
 		rc = seccomp_load(f);
+	if (rc == 0 && listener != NULL)
+		*listener = fcntl(seccomp_notify_fd(f), F_DUPFD_CLOEXEC, 3);
 	seccomp_release(f);
 	return rc;
+}
+
+int
+ams_filter_load(int *listener)
+{
+	if (listener == NULL)
+		return load(NULL);
+	*listener = -1;
+	/* A kernel that cannot show calls must still refuse them. */
+	return load(listener) == 0 ? 0 : load(NULL);
 }

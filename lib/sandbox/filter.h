@@ -11,9 +11,11 @@
 
 /*
  * Loads the filter for this thread and all that it starts; no-new-privs must
- * be set. 0, or a negative errno.
+ * be set. 0, or a negative errno. With a listener, calls that may open a
+ * connection wait until its holder lets them go on (denied.h): it gets a
+ * descriptor, or -1 where the kernel has none to give.
  */
-int ams_filter_load(void);
+int ams_filter_load(int *listener);
 
 /* The names of the calls refused whatever their arguments, NULL after the last. */
 extern const char *const ams_filter_refused[];

@@ -12,6 +12,7 @@
 #include "../path.h"
 #include "launch.h"
 #include "policy.h"
+#include "preflight.h"
 #include "state.h"
 
 /* What the host gives: programs and libraries, and the links to them. */

@@ -2,14 +2,12 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/openat2.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,92 +15,11 @@
 
 #include "../diag.h"
 #include "../file.h"
-#include "../landlock.h"
 #include "launch.h"
 #include "policy.h"
 #include "relay.h"
 
 #define EXPENDABLE "500"	/* as if it held half of all memory more than it does */
-
-/* ---- can it work here ---- */
-
-/* The first number in a file of the kernel's settings; -1 when there is no such file. */
-static long
-kernel_setting(const char *path)
-{
-	char buf[32] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
-
-	if (fd >= 0)
-		close(fd);
-	return n > 0 ? atol(buf) : -1;
-}
-
-/* What decides before anything is tried; NULL: nothing does. */
-static const char *
-userns_off(void)
-{
-	if (kernel_setting("/proc/sys/user/max_user_namespaces") == 0)
-		return "user namespaces: switched off: sysctl user.max_user_namespaces is 0: set it to 10000";
-	if (kernel_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0)
-		return "user namespaces: switched off for users: sysctl kernel.unprivileged_userns_clone is 0: set it to 1";
-	return NULL;
-}
-
-const char *
-ams_launch_failure(const char *said)
-{
-	static char text[512];
-
-	if (userns_off() != NULL)
-		return userns_off();
-	if (strstr(said, "Unknown option") != NULL)
-		return "bwrap: too old: it lacks an option that this needs: use bubblewrap 0.8.0-2+deb12u1 of Debian 12, or 0.10";
-	if (strstr(said, "namespace") != NULL || strstr(said, "uid map") != NULL) {
-		if (kernel_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
-			return "user namespaces: restricted by AppArmor: sysctl kernel.apparmor_restrict_unprivileged_userns is 1: "
-			    "load an AppArmor profile that allows userns to /usr/bin/bwrap, or set it to 0";
-		if (strstr(said, "not permitted") != NULL || strstr(said, "ermission") != NULL)
-			return "user namespaces: refused, as in a container that may not nest: run outside of it, or let it make "
-			    "user namespaces (docker: --security-opt seccomp=unconfined --security-opt apparmor=unconfined)";
-	}
-	snprintf(text, sizeof text, "%.500s", said[0] != '\0' ? said : "bwrap said nothing");
-	return text;
-}
-
-const char *
-ams_launch_bwrap(void)
-{
-	static char path[4096];
-	const char *dir = getenv("PATH");
-	size_t n;
-
-	for (dir = dir != NULL ? dir : "/usr/bin:/bin"; *dir != '\0'; dir += n + (dir[n] == ':')) {
-		n = strcspn(dir, ":");
-		if (n == 0 || dir[0] != '/' || n > sizeof path - sizeof "/bwrap")
-			continue;	/* a relative directory would be whoever's we stand in */
-		snprintf(path, sizeof path, "%.*s/bwrap", (int)n, dir);
-		if (access(path, X_OK) == 0)
-			return path;
-	}
-	return NULL;
-}
-
-int
-ams_launch_preflight(char why[512])
-{
-	const char *problem = am_landlock_problem();
-
-	if (problem == NULL)
-		problem = userns_off();
-	if (problem == NULL && ams_launch_bwrap() == NULL)
-		problem = "bwrap: not found on PATH: install the package bubblewrap";
-	if (problem == NULL)
-		return 0;
-	snprintf(why, 512, "%s", problem);
-	return -1;
-}
 
 int
 ams_launch_identity(struct ams_launch *l, const char *user, const char *group)
@@ -280,6 +197,7 @@ ams_launch_command(struct ams_launch *l, const char *dir, char *const limits[], 
 	ams_launch_words(l, "--env-fd", number, NULL);
 	if (dir != NULL)
 		ams_launch_words(l, "--chdir", dir, NULL);
+	ams_launch_word(l, "--show-network");
 	if (l->tty)
 		ams_launch_word(l, ams_tty_word());
 	for (size_t i = 0; limits[i] != NULL; i++)
@@ -300,83 +218,6 @@ ams_launch_mark(int unit, char *out, size_t size)
 
 	fstat(unit, &st);
 	snprintf(out, size, "AMAP_UNIT=%llx-%llx", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
-}
-
-int
-ams_launch_stage(struct ams_launch *l)
-{
-	int trees[AMS_MAX_BINDS];
-	char at[64];
-
-	if (geteuid() != 0)
-		return 0;
-	/* The clones are made where the descriptors come from, then carried over. */
-	for (size_t i = 0; i < l->n_binds; i++)
-		if ((trees[i] = open_tree(l->binds[i].fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)) < 0)
-			return -1;
-	if ((l->outside = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)) < 0 ||
-	    unshare(CLONE_NEWNS) != 0 || (l->staged = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)) < 0 ||
-	    mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0 ||
-	    mount("amap-sandbox", AMS_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64k") != 0)
-		return -1;
-	for (size_t i = 0; i < l->n_binds; i++) {
-		int fd;
-
-		snprintf(at, sizeof at, AMS_STAGE "/%zu", i);
-		if (l->binds[i].dir) {
-			if (mkdir(at, 0755) != 0)
-				return -1;
-		} else {
-			if ((fd = open(at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0)
-				return -1;
-			close(fd);
-		}
-		if (move_mount(trees[i], "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) != 0)
-			return -1;
-		close(trees[i]);
-	}
-	return 0;
-}
-
-static int
-renew(struct ams_launch *l, size_t i, int fd)
-{
-	char at[64];
-	int tree, rc = -1;
-
-	if (geteuid() != 0)
-		return dup3(fd, l->binds[i].fd, O_CLOEXEC) < 0 ? -1 : 0;
-	/* as for the stage: cloned where it comes from, then carried over */
-	if (setns(l->outside, CLONE_NEWNS) != 0)
-		return -1;
-	tree = open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-	if (setns(l->staged, CLONE_NEWNS) != 0)
-		return -1;
-	snprintf(at, sizeof at, AMS_STAGE "/%zu", i);
-	if (tree >= 0 && umount2(at, MNT_DETACH) == 0)
-		rc = move_mount(tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH);
-	if (tree >= 0)
-		close(tree);
-	return rc != 0 || dup3(fd, l->binds[i].fd, O_CLOEXEC) < 0 ? -1 : 0;
-}
-
-int
-ams_launch_renew(struct ams_launch *l)
-{
-	struct stat now, was;
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < l->n_binds; i++) {
-		int fd = l->binds[i].parent > 0 ? openat(l->binds[i].parent, l->binds[i].name, O_PATH | O_CLOEXEC) : -1;
-
-		if (fd < 0)		/* nothing better than what is there */
-			continue;
-		if (fstat(fd, &now) == 0 && fstat(l->binds[i].fd, &was) == 0 &&
-		    (now.st_dev != was.st_dev || now.st_ino != was.st_ino))
-			rc = renew(l, i, fd);
-		close(fd);
-	}
-	return rc;
 }
 
 void

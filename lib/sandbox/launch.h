@@ -58,15 +58,6 @@ struct ams_mount {
 	int writable;
 };
 
-/*
- * Whether this machine can run a sandbox at all: bubblewrap, user namespaces,
- * Landlock. -1 with the object, the reason and the remedy in why.
- */
-int ams_launch_preflight(char why[512]);
-
-/* Where bubblewrap is; NULL when it is on no directory of PATH. Static. */
-const char *ams_launch_bwrap(void);
-
 /* The identity that a policy gets: the policy's own, else the caller's, never root's. */
 int ams_launch_identity(struct ams_launch *l, const char *user, const char *group);
 
@@ -115,8 +106,5 @@ int ams_launch_renew(struct ams_launch *l);
 
 /* In a child of the supervisor: becomes bubblewrap, with these as output and status. Never returns. */
 _Noreturn void ams_launch_exec(struct ams_launch *l, int output, int status);
-
-/* Why bubblewrap failed that said this last, with the remedy where there is one. Static. */
-const char *ams_launch_failure(const char *said);
 
 #endif

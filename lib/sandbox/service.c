@@ -13,6 +13,7 @@
 #include "../id.h"
 #include "../path.h"
 #include "cli.h"
+#include "preflight.h"
 #include "say.h"
 #include "supervise.h"
 

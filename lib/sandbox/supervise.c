@@ -16,7 +16,9 @@
 
 #include "../file.h"
 #include "../id.h"
+#include "denied.h"
 #include "output.h"
+#include "preflight.h"
 #include "state.h"
 #include "supervise.h"
 
@@ -29,6 +31,7 @@ struct super {
 	struct ams_launch *launch;
 	struct ams_run run;
 	struct ams_output io;
+	struct ams_denied denied;
 	int report;		/* to whoever created or started; -1 once told */
 	int signals;
 	int status;		/* of amap-confine, until the main process runs */
@@ -151,7 +154,7 @@ status_packet(struct super *s, int flags)
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
 	ssize_t n = recvmsg(s->status, &msg, MSG_CMSG_CLOEXEC | flags);
 	struct ucred who = { 0 };
-	int terminal;
+	int fd = -1;
 	pid_t parent;
 
 	if (n < 0 && errno == EINTR)
@@ -160,8 +163,7 @@ status_packet(struct super *s, int flags)
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&who, CMSG_DATA(c), sizeof who);
 		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-			memcpy(&terminal, CMSG_DATA(c), sizeof terminal);
-			ams_output_terminal(&s->io, terminal);
+			memcpy(&fd, CMSG_DATA(c), sizeof fd);
 		}
 	}
 	if (n <= 0) {
@@ -172,6 +174,12 @@ status_packet(struct super *s, int flags)
 		return;
 	}
 	text[n] = '\0';
+	if (strcmp(text, "network") == 0) {
+		ams_denied_listen(&s->denied, fd);
+		return;
+	}
+	if (fd >= 0)
+		ams_output_terminal(&s->io, fd);
 	if (strcmp(text, "start") != 0) {
 		snprintf(s->run.message, sizeof s->run.message, "%s", text);
 		return;
@@ -258,6 +266,7 @@ ended(struct super *s, int status)
 	while (s->status >= 0)		/* a reason that is still on its way */
 		status_packet(s, MSG_DONTWAIT);
 	ams_output_end(&s->io);
+	ams_denied_listen(&s->denied, -1);
 	ran_at_all |= s->run.started_ms != 0;
 	if (!ran_at_all)
 		explain(s);
@@ -343,15 +352,19 @@ static _Noreturn void
 loop(struct super *s)
 {
 	for (;;) {
-		struct pollfd p[2 + AMS_OUTPUT_FDS] = { { s->signals, POLLIN, 0 }, { s->status, POLLIN, 0 } };
+		struct pollfd p[3 + AMS_OUTPUT_FDS] = {
+			{ s->signals, POLLIN, 0 }, { s->status, POLLIN, 0 }, { s->denied.listener, POLLIN, 0 }
+		};
 		long long wait = s->deadline_ms == 0 ? -1 : s->deadline_ms - now_ms(CLOCK_MONOTONIC);
 
-		ams_output_poll(&s->io, p + 2);
-		if (poll(p, 2 + AMS_OUTPUT_FDS, s->deadline_ms == 0 ? -1 : wait < 0 ? 0 : (int)wait) < 0 && errno != EINTR)
+		ams_output_poll(&s->io, p + 3);
+		if (poll(p, 3 + AMS_OUTPUT_FDS, s->deadline_ms == 0 ? -1 : wait < 0 ? 0 : (int)wait) < 0 && errno != EINTR)
 			finish(s, "Error", "ControlSupervisorExited", strerror(errno));
 		if (p[1].revents != 0)
 			status_packet(s, 0);
-		ams_output_serve(&s->io, p + 2);
+		if (p[2].revents != 0 && s->denied.listener >= 0)
+			ams_denied_serve(&s->denied);
+		ams_output_serve(&s->io, p + 3);
 		if (p[0].revents != 0)
 			handle_signals(s);
 		handle_deadline(s);
@@ -412,6 +425,7 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 	sigaddset(&set, SIGINT);
 	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	ams_output_open(&s.io, l->unit);
+	ams_denied_open(&s.denied, &s.io.log);
 	s.run.exit_code = -1;
 	l->supervisor = getpid();
 	if ((record = ams_unit_lock(l->unit)) < 0) {
