@@ -18,6 +18,7 @@
 #include "routerview.h"
 
 #define SECTION "router-container"
+#define PROGRAM_DIR "/opt/amap/bin"	/* in an embedded router's root */
 
 static const char usage[] =
 "usage: amap-probe-router --config FILE --name NAME [--program-dir DIR] [ANSWERS ...]\n"
@@ -27,7 +28,7 @@ static const char usage[] =
 "\n"
 "  --config FILE      the router's configuration, <home>/router.json\n"
 "  --name NAME        the container's name\n"
-"  --program-dir DIR  where its program lies, mounted read-only as well\n"
+"  --program-dir DIR  where its program lies, mounted read-only at " PROGRAM_DIR "\n"
 "  --problem TEXT     there is no router to ask about, and why\n";
 
 /* The evidence of a router that is there. */
@@ -208,8 +209,8 @@ check_mounts(struct am_checks *out, const struct scene *s, const struct am_route
 		expected = am_set(expected, path, am_mount_row(path, writable));
 	}
 	if (program_dir != NULL) {
-		wanted = am_set_str(wanted, program_dir, program_dir);
-		expected = am_set(expected, program_dir, am_mount_row(program_dir, 0));
+		wanted = am_set_str(wanted, PROGRAM_DIR, program_dir);
+		expected = am_set(expected, PROGRAM_DIR, am_mount_row(program_dir, 0));
 	}
 	if (!am_has(wanted, config_path))
 		wanted = am_set_str(wanted, config_path, config_path);

@@ -164,17 +164,25 @@ kept"
 	echo '{' >bad.json
 	jq '.task_graph={}' "$TOP/examples/fleet.json" >nobody.json
 	jq '.task_graph={"Beta":["alpha"]}' "$TOP/examples/fleet.json" >badname.json
-	for options in "--fleet bad.json" "--fleet nobody.json" "--fleet badname.json" "--fleet none.json" \
-	    "--home $TOP/home" "--home relative" "--home $BATS_TEST_TMPDIR/no/such" "--run-as 0:5" "--run-as 1000" \
-	    "--router $PWD"; do
-		# shellcheck disable=SC2086
-		run -1 --separate-stderr amap $options bring-up --apply
+	while read -r option value; do
+		run -1 --separate-stderr amap "$option" "$value" bring-up --apply
 		assert_regex "$output" "^bring-up stopped at preflight: [^
 ]*$"
 		assert_regex "$stderr" "^amap-openshell bring-up: [^
 ]*$"
 		[ ! -e "$H" ]
-	done
+	done <<-END
+		--fleet bad.json
+		--fleet nobody.json
+		--fleet badname.json
+		--fleet none.json
+		--home $TOP/home
+		--home relative
+		--home $BATS_TEST_TMPDIR/no/such
+		--run-as 0:5
+		--run-as 1000
+		--router $PWD
+	END
 	run -2 amap bring-up --no-such
 	run -2 amap bring-up stray
 }

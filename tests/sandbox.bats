@@ -139,11 +139,12 @@ null"
 }
 
 @test "a service sees exactly its mounts, runs once, and is restarted" {
-	mkdir -p data/in data/out
+	mkdir -p data/in data/out "data/another place"
+	touch "data/another place/seen"
 	[ "$(id -u)" -ne 0 ] || chown -R "$run_as" data
-	printf '%s\tro\n%s\trw\n' "$PWD/data/in" "$PWD/data/out" >mounts
+	printf '%s\tro\n%s\trw\n%s\tro\t/opt/other\n' "$PWD/data/in" "$PWD/data/out" "$PWD/data/another place" >mounts
 	run -0 amap-sandbox service start router --mounts mounts --restart unless-stopped -- \
-		sh -c "touch $PWD/data/in/x; ls $PWD/data/out; id -u; echo up >>$PWD/data/out/log; [ \$(wc -l <$PWD/data/out/log) -ge 2 ] && exec sleep 600"
+		sh -c "touch $PWD/data/in/x; ls $PWD/data/out /opt/other; id -u; echo up >>$PWD/data/out/log; [ \$(wc -l <$PWD/data/out/log) -ge 2 ] && exec sleep 600"
 	assert_output "✓ Started service router"
 	run -1 amap-sandbox service start router --mounts mounts -- true
 	assert_output "amap-sandbox: service router: runs already: stop it first with amap-sandbox service stop router"
@@ -157,6 +158,7 @@ unless-stopped"
 	run -0 amap-sandbox logs router
 	assert_output --partial "] [sandbox] [INFO ] [main] touch: cannot touch '$PWD/data/in/x': Read-only file system"
 	assert_output --partial "[main] log"
+	assert_output --partial "[main] seen"
 	refute_output --partial "denied"
 	assert_output --partial "[main] ${run_as%%:*}"
 	run -0 amap-sandbox service stop router

@@ -31,13 +31,14 @@ valid_name(const char *s)
 }
 
 /*
- * The table of mounts: PATH, a tab, ro or rw. Every path once, parents first,
- * so that what stands later is mounted over what stands before.
+ * The table of mounts: PATH, a tab, ro or rw; and after another tab, where it
+ * is to be seen, when that is not the same path. Each of these once, parents
+ * first, so that what stands later is mounted over what stands before.
  */
 static jv
 read_mounts(const char *path)
 {
-	char *text, *line, *next, *tab;
+	char *text, *line, *next, *access, *target;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), number = 0;
 	jv list = jv_array();
 	size_t len;
@@ -56,27 +57,33 @@ read_mounts(const char *path)
 			goto bad;
 		}
 		*next++ = '\0';
-		if ((tab = strchr(line, '\t')) == NULL || (strcmp(tab + 1, "ro") != 0 && strcmp(tab + 1, "rw") != 0)) {
+		if ((access = strchr(line, '\t')) != NULL)
+			*access++ = '\0';
+		target = line;
+		if (access != NULL && strlen(access) > 3 && access[2] == '\t') {
+			access[2] = '\0';
+			target = access + 3;
+		}
+		if (access == NULL || (strcmp(access, "ro") != 0 && strcmp(access, "rw") != 0)) {
 			am_warnx("%s:%d: not PATH, a tab, and ro or rw: %s", am_quotes(path), number, am_quotes(line));
 			goto bad;
 		}
-		*tab = '\0';
-		if ((why = am_path_problem(line)) != NULL) {
-			am_warnx("%s:%d: %s: %s", am_quotes(path), number, am_quotes(line), why);
+		if ((why = line[0] != '/' ? "it is not absolute" : am_path_problem(target)) != NULL) {
+			am_warnx("%s:%d: %s: %s", am_quotes(path), number, am_quotes(line[0] != '/' ? line : target), why);
 			goto bad;
 		}
 		jv_array_foreach(list, i, row) {
-			int twice = strcmp(am_str(row, "source"), line) == 0, late = am_path_under(am_str(row, "source"), line);
+			int twice = strcmp(am_str(row, "target"), target) == 0, late = am_path_under(am_str(row, "target"), target);
 
 			jv_free(row);
 			if (twice || late) {
-				am_warnx("%s:%d: %s: %s", am_quotes(path), number, am_quotes(line),
+				am_warnx("%s:%d: %s: %s", am_quotes(path), number, am_quotes(target),
 				    twice ? "stands twice" : "stands after what lies beneath it");
 				goto bad;
 			}
 		}
-		list = jv_array_append(list, am_set(am_set_str(am_set_str(jv_object(), "source", line), "target", line),
-		    "read_only", strcmp(tab + 1, "ro") == 0 ? jv_true() : jv_false()));
+		list = jv_array_append(list, am_set(am_set_str(am_set_str(jv_object(), "source", line), "target", target),
+		    "read_only", strcmp(access, "ro") == 0 ? jv_true() : jv_false()));
 	}
 	free(text);
 	return list;
@@ -157,7 +164,7 @@ policy_text(jv mounts, uid_t uid, gid_t gid, size_t *len)
 		jv_array_foreach(mounts, i, row) {
 			/* valid paths hold nothing that double quotes would not keep */
 			if (is_rw(row) == rw)
-				fprintf(fp, "    - \"%s\"\n", am_str(row, "source"));
+				fprintf(fp, "    - \"%s\"\n", am_str(row, "target"));
 			jv_free(row);
 		}
 	}

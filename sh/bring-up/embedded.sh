@@ -74,7 +74,9 @@ start_router() {
 	fi
 	case $program in
 	/usr/* | /bin/*) ;;		# every service has these
-	*) printf '%s\tro\n' "${program%/*}" >>"$work/mounts" ;;
+	*)
+		printf '%s\tro\t/opt/amap/bin\n' "${program%/*}" >>"$work/mounts"
+		program=/opt/amap/bin/${program##*/} ;;
 	esac
 	"$1" 120 "$openshell" service start amap-router --mounts "$work/mounts" --restart unless-stopped \
 	    ${owner:+--run-as "$owner"} -- "$program" --config "$home/router.json" run --interval 5
