@@ -64,7 +64,7 @@ teardown() {
 	rm -rf "$H"
 } >/dev/null 2>&1
 
-key=sk-ant-0123456789abcdefghijklmnopqrstuvwxyz
+key=sk-ant-a-key-of-nobody-for-this-test-9182736450
 
 bring_up() {
 	sh "$TOP/sh/amap-openshell" --openshell openshell --home "$H" --run-as 64123:64123 bring-up \
