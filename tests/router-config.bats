@@ -107,13 +107,16 @@ discovery:
 	refute_output --partial 'NO DIRECTORY'
 }
 
-@test "reload: a bad file keeps the last good one, another state_dir is refused, a member appears" {
+@test "27.17 25.1 reload: a bad file, also one not UTF-8, keeps the last good one; another state_dir is refused; a member appears" {
 	fleet '"task_graph":"all"' alpha beta
 	start_router 60
 	cp home/router.json good.json
 	printf '{' >home/router.json
 	kill -HUP "$router"
 	wait_until grep -q 'config error: line 1: .*; the last good configuration stays' log
+	sed 's/}$/,"peers":{"\xff":[]}}/' good.json >home/router.json
+	kill -HUP "$router"
+	wait_until grep -q 'config error: line 1: not UTF-8; the last good configuration stays' log
 	sed 's/router-state/other-state/' good.json >home/router.json
 	kill -HUP "$router"
 	wait_until grep -q 'state_dir: changed' log
@@ -141,7 +144,7 @@ discovery:
 	[ ! -e home/router-state/status.json ]
 }
 
-@test "mounts: parents first, the verdict by its directory, the roster only when it is real" {
+@test "27.16 mounts: parents first, the verdict by its directory, the roster only when it is real" {
 	fleet '"intake_dir":"'"$PWD"'/home/intake"' alpha
 	mkdir home/intake
 	run -0 amap-router --config home/router.json mounts

@@ -36,7 +36,7 @@ sha() {
 	documents_are_sound
 }
 
-@test "mail: to one, to two with a copy, its reply stays mail, and needs no list" {
+@test "27.4 mail: to one, to two with a copy, its reply stays mail, and needs no list" {
 	fleet '"peers":{"alpha":["beta","gamma"],"beta":["alpha"],"gamma":["ALLOW_ANY"]}' alpha beta gamma
 	once
 	request alpha 1 beta
@@ -148,24 +148,25 @@ sha() {
 }
 
 @test "27.7 lanes replaced by a link or a file: nothing is written through, each request is answered once" {
-	setup_tasks
+	setup_tasks '"peers":{"alpha":["gamma"],"gamma":["alpha"]}'
 	mkdir target
 	n=0
-	for lane in peer peer/notices peer/messages; do
+	for lane in peer peer/notices peer/messages inbox inbox/notices inbox/messages; do
+		case $lane in peer*) to=beta ;; *) to=gamma ;; esac
 		for kind in link file fifo; do
 			n=$((n + 1))
-			mv home/instances/beta/"$lane" saved
+			mv home/instances/$to/"$lane" saved
 			case $kind in
-			link) ln -s "$PWD/target" home/instances/beta/"$lane" ;;
-			file) : >home/instances/beta/"$lane" ;;
-			fifo) mkfifo home/instances/beta/"$lane" ;;
+			link) ln -s "$PWD/target" home/instances/$to/"$lane" ;;
+			file) : >home/instances/$to/"$lane" ;;
+			fifo) mkfifo home/instances/$to/"$lane" ;;
 			esac
-			request alpha $n beta
+			request alpha $n $to
 			once 2>/dev/null
 			assert_equal "$lane $kind: $(verdict alpha $n)" "$lane $kind: queued_for_human delivery_failed"
 			assert_equal "$(jq -c .recipients home/instances/alpha/outbox/results/$n.json)" '[]'
-			rm home/instances/beta/"$lane"
-			mv saved home/instances/beta/"$lane"
+			rm home/instances/$to/"$lane"
+			mv saved home/instances/$to/"$lane"
 		done
 	done
 	for leaf in results processed; do
@@ -186,7 +187,7 @@ sha() {
 		done
 	done
 	assert_equal "$(ls target)" ""
-	assert_equal "$(notices beta peer)" 6
+	assert_equal "$(notices beta peer) $(notices gamma inbox)" "6 0"
 	run -0 --separate-stderr once --json
 	assert_equal "$(jq .alpha.outbound_seen <<<"$output")" 0
 	run -0 amap-router check home/router-state

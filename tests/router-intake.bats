@@ -100,6 +100,30 @@ wide_fleet() {
 	assert_equal "$(verdict alpha 6)" "accepted peer_routed"
 	cmp home/router-state/alpha/first-seen.json marker
 	assert_equal "$(notices beta peer)" 1
+
+	# Other bytes under a staged name that was never answered.
+	rm home/router-state/alpha/results/1.json
+	request alpha 1 beta '.draft.subject = "other"'
+	once
+	assert_equal "$(verdict alpha 1)" "rejected quarantined_pre_approval"
+	assert_equal "$(jq -c '.snapshot_digest == .current_digest' home/router-state/alpha/quarantine/req-1.json.meta.json)" false
+	assert_equal "$(notices beta peer)" 1
+}
+
+@test "25.13 a quarantine copy that cannot be written is told; 25.14 a huge staged file is not read whole" {
+	fleet '"task_graph":"all"' alpha beta
+	mkdir -p home/router-state/alpha
+	: >home/router-state/alpha/quarantine
+	request alpha 1 beta
+	truncate -s 10G home/instances/alpha/outbox/req-2.json
+	SECONDS=0
+	run -0 --separate-stderr once --json
+	[ "$SECONDS" -lt 5 ]
+	[[ $stderr == *"no quarantine copy of request 1 of alpha: "* ]]
+	assert_equal "$(verdict alpha 1) $(verdict alpha 2)" "rejected quarantined_pre_approval rejected malformed_request"
+	assert_equal "$(jq -c '.outbox_snapshot | map([.sha256 != null, .size])' home/router-state/alpha/first-seen.json)" \
+	    "[[true,$(stat -c %s home/instances/alpha/outbox/processed/req-1.json)],[false,null]]"
+	documents_are_sound
 }
 
 @test "27.1 a broken marker is taken anew, a legacy approval is adopted" {

@@ -44,7 +44,7 @@ outcome() {
 	documents_are_sound
 }
 
-@test "27.12 a status notice has exactly these members, no detail, and claims nothing as its own" {
+@test "27.12 27.3 a status notice has exactly these members, no detail, claims nothing as its own, and binds no reply" {
 	setup_placed
 	set -- $(ids)
 	outcome "$3" denied '.detail = "SECRET DETAIL"'
@@ -63,10 +63,11 @@ recipient: beta@fleet.example"
 	    "{\"authored_by\":\"router\",\"from_address\":\"amap.router@fleet.example\",\"from_instance\":null,\"message_id\":\"$id\",\"notice_id\":\"$id\",\"req_id\":\"\",\"to_instance\":\"alpha\",\"transport\":\"local\",\"tree\":\"inbox\"}"
 	assert_equal "$(jq -cS 'select(.event == "dsn_sent") | del(.ts)' home/router-state/alpha/audit/log.jsonl)" \
 	    "{\"event\":\"dsn_sent\",\"from\":\"amap.router@fleet.example\",\"in_reply_to\":\"$3\",\"instance\":\"alpha\",\"notice_id\":\"$id\",\"outcome\":\"denied\",\"peer_notice_id\":\"$3\",\"peer_recipient\":\"beta@fleet.example\",\"subject\":\"Not delivered: denied\",\"to\":\"alpha@fleet.example\",\"to_instance\":\"alpha\",\"tree\":\"inbox\"}"
-	# It binds no reply.
 	request alpha 9 beta ".in_reply_to = \"$id\""
+	request alpha 10 beta ".draft.reply_to_message_id = \"$id\""
 	once
-	assert_equal "$(verdict alpha 9)" "rejected unresolved_reply"
+	assert_equal "$(verdict alpha 9) $(verdict alpha 10)" "rejected unresolved_reply rejected unresolved_reply"
+	assert_equal "$(notices beta peer) $(notices beta inbox)" "4 0"
 	documents_are_sound
 }
 
@@ -200,6 +201,26 @@ recipient: beta@fleet.example"
 	assert_equal "$(jq -c '.beta.peer_placed_denied | map(.notice_id)' <<<"$output")" "[\"$2\"]"
 	run -0 --separate-stderr once --json
 	assert_equal "$(jq -c '.beta.peer_placed_denied | map(.notice_id)' <<<"$output")" "[\"$2\"]"
+}
+
+@test "27.13 the list is replaced at each poll, and kept where a poll failed" {
+	setup_placed
+	start_router 60
+	set -- $(ids)
+	listed() { wait_until status_is "[.polls, (.instances.beta.placed_but_denied | map(.notice_id))]" "[$1,$2]"; }
+	again() { kill -HUP "$router"; }
+	outcome "$1" denied
+	wait_until test -s home/router-state/beta/outcomes/peer-"$1".denied.json
+	again
+	listed 2 "[\"$1\"]"
+	mv home/router-state/beta/outcomes kept
+	: >home/router-state/beta/outcomes
+	again
+	listed 3 "[\"$1\"]"
+	rm home/router-state/beta/outcomes kept/*
+	mv kept home/router-state/beta/outcomes
+	again
+	listed 4 '[]'
 }
 
 @test "a directory of outcomes that is made later is seen at once: in steps, moved in whole, and made again" {

@@ -35,7 +35,7 @@ router() {
 	assert_equal "$(jq -c '[.admitted, (.instances | keys)]' home/router-state/status.json)" '[["beta"],["alpha","beta"]]'
 }
 
-@test "27.14 --check: 13 s old is fresh at an interval of 5, 16 s is not, a future time is; what is missing is unhealthy" {
+@test "27.14 17.3 --check: 13 s old is fresh at an interval of 5, 16 s is not, a future time is; what is missing is unhealthy" {
 	fleet '' alpha
 	check() {
 		printf '%s' "$1" >home/router-state/status.json
@@ -46,7 +46,7 @@ router() {
 		date -u -d "$1 seconds ago" +%FT%TZ
 	}
 	assert_equal "$(check "{\"interval_s\":5.0,\"last_poll_ts\":\"$(ago 13)\"}")" "0 healthy"
-	assert_equal "$(check "{\"interval_s\":5.0,\"last_poll_ts\":\"$(ago 17)\"}")" "1 unhealthy"
+	assert_equal "$(check "{\"interval_s\":5.0,\"last_poll_ts\":\"$(ago 16)\"}")" "1 unhealthy"
 	assert_equal "$(check "{\"interval_s\":5.0,\"last_poll_ts\":\"$(ago -100)\"}")" "0 healthy"
 	assert_equal "$(check "{\"interval_s\":true,\"last_poll_ts\":\"$(ago 1)\"}")" "1 unhealthy"
 	assert_equal "$(check "{\"interval_s\":0,\"last_poll_ts\":\"$(ago 1)\"}")" "1 unhealthy"
@@ -62,6 +62,16 @@ router() {
 	run -1 router status
 	run -1 --separate-stderr router status --json
 	[ -z "$output" ]
+}
+
+@test "27.14 what is not known yet is absent, never a default" {
+	command -v strace >/dev/null || skip "no strace"
+	fleet '"task_graph":"all"' alpha
+	# Told to end before its first look.
+	run -0 env ASAN_OPTIONS=detect_leaks=0 strace -qq -o /dev/null --inject=inotify_init1:signal=SIGTERM \
+	    amap-router --config home/router.json run --interval 5
+	assert_equal "$(jq -c '[.schema, .polls, has("admitted"), .instances.alpha.totals.drained]' home/router-state/status.json)" '[1,0,false,0]'
+	run -1 router status --check
 }
 
 @test "plain status: a line an instance, banners for what needs a look, then the discovery report" {
@@ -97,8 +107,10 @@ router() {
 @test "27.15 roster: admitted only, exact keys, sorted by address, 0644, after the drain" {
 	fleet '"task_graph":"all"' alpha alpha-x beta
 	select_members alpha alpha-x
+	request alpha 0 beta
 	start_router 5
 	wait_until test -s home/roster/roster.json
+	[ home/roster/roster.json -nt home/instances/alpha/outbox/results/0.json ]
 	assert_equal "$(jq -cS 'del(.written_at)' home/roster/roster.json)" \
 	    '{"contract_version":"2","interval_s":5,"members":[{"address":"alpha-x@fleet.example","state":"admitted"},{"address":"alpha@fleet.example","state":"admitted"}],"router":"amap.router@fleet.example"}'
 	assert_equal "$(stat -c %a home/roster/roster.json)" 644
@@ -128,6 +140,19 @@ router() {
 	[ ! -e home/roster ]
 	: >home/roster
 	wait_until grep -q 'roster not written' log
+}
+
+@test "27.15 roster: a directory that cannot be written is skipped, and told once" {
+	unshare --user --map-root-user --mount true 2>/dev/null || skip "no user namespaces"
+	fleet '"task_graph":"all"' alpha
+	unshare --user --map-root-user --mount sh -c 'mount --bind home/roster home/roster && mount -o remount,ro,bind home/roster &&
+	    exec amap-router --config home/router.json run --interval 0.1' >log 2>&1 3>&- &
+	router=$!
+	wait_until grep -q 'roster skipped: Read-only file system' log
+	more_polls() { [ "$(jq .polls home/router-state/status.json)" -gt 3 ]; }
+	wait_until more_polls
+	assert_equal "$(grep -c roster log) $(ls home/roster)" "1 "
+	stop_router
 }
 
 @test "no roster for an authored fleet or one without a domain" {
