@@ -69,7 +69,8 @@ find_waiting(const char *instance)
 	if (fd < 0 || (d = fdopendir(fd)) == NULL)
 		am_die("%s/%s", am_quotes(router.conf->state_dir), path);
 	while ((errno = 0, e = readdir(d)) != NULL) {
-		if (!amr_is_request_name(e->d_name, id) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		if (!amr_is_request_name(e->d_name, id) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(st.st_mode))
 			continue;
 		if ((n_all & (n_all - 1)) == 0 &&
 		    (all = realloc(all, (n_all ? n_all * 2 : 1) * sizeof *all)) == NULL)

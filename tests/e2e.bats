@@ -34,6 +34,10 @@ scenario() {
 	    sh "$TOP/tests/e2e/inside.sh" "$1" 3>&-
 }
 
+setup() {
+	cd "$BATS_TEST_TMPDIR" || exit
+}
+
 teardown() {
 	[ -z "${WORK-}" ] || rm -rf "$WORK"
 }

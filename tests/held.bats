@@ -128,3 +128,22 @@ setup_held() {
 	    '{"done":false,"why":"the held bytes are not those that were decided about"}'
 	assert_equal "$(notices alpha peer)" 0
 }
+
+@test "B56 the number that waits in the status is the number of the lines that list prints, whatever else lies there" {
+	setup_held
+	request beta 8 alpha
+	wait_until test -s home/instances/beta/outbox/results/8.json
+	cd home/router-state/beta/held
+	echo junk >note.txt
+	echo '{}' >req-a.b.json
+	echo '{' >req-9.json
+	ln -s req-7.json req-link.json
+	mkdir req-dir.json req-7.attachments
+	mkfifo req-fifo.json
+	cd "$place"
+	kill -HUP "$router"
+	wait_until status_is .polls 2
+	run -0 --separate-stderr held list
+	assert_equal "$(jq .instances.beta.held home/router-state/status.json)" "${#lines[@]}"
+	assert_equal "$(sed -n 's/^beta  \([^ ]*\) .*/\1/p' <<<"$output" | sort | xargs)" "7 8 9"
+}

@@ -45,7 +45,7 @@ scripts() {
 	run -1 grep -nE '^[[:space:]]*! ' "$TOP"/tests/*.bats
 }
 
-@test "no code hands a copy to a jv function that only looks" {
+@test "B13 no code hands a copy to a jv function that only looks" {
 	run -1 grep -nE 'jv_(is_valid|get_kind|number_value|string_value)\(jv_copy' -r "$TOP"/bin "$TOP"/lib
 }
 

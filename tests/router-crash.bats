@@ -4,14 +4,11 @@ load router
 
 setup_file() {
 	cc -O1 -shared -fPIC -w -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/fault.so" "$BATS_TEST_DIRNAME/tools/fault.c" -ldl
+	cc -O1 -w -D_GNU_SOURCE -o "$BATS_FILE_TMPDIR/point" "$BATS_TEST_DIRNAME/tools/point.c"
 }
 
-# In memory where that is possible: these tests run the router some thousand times.
 setup() {
-	local memory=/dev/shm
-	[ -w "$memory" ] || memory=$BATS_TEST_TMPDIR
-	work=$(mktemp -d "$memory/amap-crash.XXXXXX")
-	cd "$work" || exit
+	in_memory
 	shopt -s globstar
 	asan=
 	if grep -q __asan_init "$BIN/amap-router"; then
@@ -21,46 +18,29 @@ setup() {
 
 none() { [ -z "$(compgen -G "$1")" ]; }
 
-teardown() {
-	rm -rf "$work"
-}
-
-# faulty N WHAT COMMAND...: COMMAND with its Nth change of files failing so. Its output is of no interest.
-faulty() {
-	local n=$1 what=$2
-	shift 2
-	FAULT_AT=$n FAULT_DO=$what FAULT_COUNT=$PWD/count FAULT_TRACE=${TRACE:-} LD_PRELOAD=$asan$BATS_FILE_TMPDIR/fault.so \
-	    "$@" >/dev/null 2>&1 || true
-}
-
-router() {
-	"$BIN/amap-router" --config home/router.json "$@"
-}
-
-# every WHAT... -- INVARIANT COMMAND...: for each call that COMMAND makes and each WHAT: the home as
-# prepared, COMMAND with that fault, COMMAND once more without, then INVARIANT.
+# every WHAT... -- INVARIANT ARGUMENT...: for each call of the router, run with these arguments, to which
+# WHAT can happen: the home as prepared, the router with that fault, once more without, then INVARIANT.
 every() {
 	local whats=() invariant last n what
 	while [ "$1" != -- ]; do whats+=("$1"); shift; done
 	invariant=$2
 	shift 2
 	mv home prepared
-	cp -a prepared home
-	faulty 0 none "$@"
-	read -r last <count
-	[ "$last" -gt 10 ]
 	for what in "${whats[@]}"; do
-		for ((n = 1; n <= last; n++)); do
-			rm -rf home
-			cp -a prepared home
-			faulty "$n" "$what" "$@"
-			"$@" >second 2>&1
-			if ! $invariant || ! "$BIN/amap-router" check home/router-state >checked; then
-				echo "after $what at call $n of $last:" "$(cut -c1-200 second checked 2>/dev/null)" >&2
+		for ((n = 0; n == 0 || n <= last; n++)); do
+			if ! point "$n" "$what" "$@" || ! $invariant; then
+				echo "after $what at call $n of $last:" "$(cut -c1-200 second checked)" >&2
 				return 1
 			fi
+			[ "$n" -gt 0 ] || read -r last <count
 		done
+		[ "$last" -gt 10 ]
 	done
+}
+
+point() {
+	AMAP_PRELOAD=$asan "$BATS_FILE_TMPDIR/point" "$BATS_FILE_TMPDIR/fault.so" "$1" "$2" "$BIN/amap-router" \
+	    "$BIN/amap-router" --config home/router.json "${@:3}"
 }
 
 # Without a process for each question: there are thousands.
@@ -106,17 +86,17 @@ setup_tasks() {
 	failing=no
 }
 
-@test "killed anywhere in a delegation: afterwards one notice, one answer" {
+@test "B55 killed anywhere in a delegation: afterwards one notice, one answer" {
 	setup_tasks
 	request alpha 1 beta
-	every kill -- answered router once
+	every kill -- answered once
 }
 
 @test "any call failing in a delegation: afterwards one notice and its answer, or none and delivery_failed" {
 	setup_tasks
 	failing=yes
 	request alpha 1 beta
-	every EIO ENOSPC EMFILE EINTR -- answered router once
+	every EIO ENOSPC EMFILE EINTR -- answered once
 }
 
 @test "killed anywhere in a delegation with attachments" {
@@ -124,7 +104,7 @@ setup_tasks() {
 	mkdir home/instances/alpha/outbox/req-1.attachments
 	printf hello >home/instances/alpha/outbox/req-1.attachments/0
 	request alpha 1 beta ".draft.attachments = [{filename: \"f\", media_type: \"m\", size_bytes: 5, sha256: \"$(printf hello | sha256sum | cut -d' ' -f1)\"}]"
-	every kill -- answered router once
+	every kill -- answered once
 }
 
 @test "killed anywhere, or any call failing, in a reply" {
@@ -136,7 +116,7 @@ setup_tasks() {
 	failing=yes
 	where=gamma/peer
 	request alpha 1 gamma ".in_reply_to = \"$(jq -r .message_id home/instances/gamma/outbox/results/9.json)\""
-	every kill EIO -- answered router once
+	every kill EIO ENOSPC EMFILE EINTR -- answered once
 }
 
 @test "killed anywhere in a mail to two: both get it, once" {
@@ -145,7 +125,7 @@ setup_tasks() {
 	request alpha 1 beta,gamma
 	wanted=2
 	failing=no
-	every kill -- answered router once
+	every kill -- answered once
 }
 
 @test "any call failing in a mail to two: no one gets it twice, and the answer says who did" {
@@ -154,7 +134,7 @@ setup_tasks() {
 	request alpha 1 beta,gamma
 	wanted=2
 	failing=yes
-	every EIO ENOSPC -- answered router once
+	every EIO ENOSPC EMFILE EINTR -- answered once
 }
 
 @test "killed anywhere while a request is held, and while it is released: delivered once, told once" {
@@ -166,7 +146,7 @@ setup_tasks() {
 		[ "$verdict" = "queued_for_human recipient_not_allowlisted" ] &&
 		    cmp -s home/router-state/alpha/held/req-1.json home/instances/alpha/outbox/processed/req-1.json
 	}
-	every kill EIO ENOSPC -- held_once router once
+	every kill EIO ENOSPC -- held_once once
 
 	rm -rf home && mv prepared home && once
 	mkdir -p home/router-state/.decisions
@@ -177,7 +157,7 @@ setup_tasks() {
 		none 'home/router-state/alpha/held/*' && none 'home/router-state/.decisions/*~*' &&
 		    grep -q '"decision":"release"' home/router-state/alpha/decided/req-1.json
 	}
-	every kill -- released_once router once
+	every kill -- released_once once
 }
 
 @test "killed anywhere, or any call failing, in a reset: run again it ends as never seen" {
@@ -192,7 +172,7 @@ setup_tasks() {
 		    [ "$(find home/instances/alpha -type f)" = "" ] && [ -d home/instances/alpha/outbox/processed ] &&
 		    [ "$(notices beta peer)" = 1 ]
 	}
-	every kill EIO -- never_seen router reset alpha --yes
+	every kill EIO ENOSPC EMFILE EINTR -- never_seen reset alpha --yes
 }
 
 @test "killed anywhere in an outcome: recorded once, the file is gone, the sender is told at most once" {
@@ -207,13 +187,13 @@ setup_tasks() {
 		none 'home/instances/beta/outbox/ext/claude-code/outcomes/*' && [ "$placed" -le 1 ] &&
 		    [ -s home/router-state/beta/outcomes/peer-"$id".denied.json ]
 	}
-	every kill EIO ENOSPC -- recorded router once
+	every kill EIO ENOSPC -- recorded once
 }
 
 @test "what is said is durable first: file, name, and only then the next step" {
 	setup_tasks
 	request alpha 1 beta
-	TRACE=$PWD/trace faulty 0 none amap-router --config home/router.json once
+	FAULT_TRACE=$PWD/trace LD_PRELOAD=$asan$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once
 	# Each renamed file was flushed before, and its directory right after.
 	awk '$1 == "fsync" { flushed[$2] = 1; last = $2 }
 	    $1 == "write" { delete flushed[$2] }

@@ -4,8 +4,13 @@ load router
 
 # For tests/data/router/hostile.txt.
 good() {
-	jq -nc --arg id "$1" '{contract_version: "2", req_id: $id, draft: {to: ["beta@fleet.example"], subject: "", body_text: ""}}' >.t
+	task "$1" beta >.t
 	mv .t "req-$1.json"
+}
+
+# task ID TO: the text of a sound request; without a jq for each, there are many.
+task() {
+	printf '{"contract_version":"2","req_id":"%s","draft":{"to":["%s@fleet.example"],"subject":"","body_text":""}}' "$1" "$2"
 }
 
 sized() {
@@ -18,25 +23,17 @@ sized() {
 	mv .t "req-$1.json"
 }
 
-now() {
-	echo $(($(date +%s%N) / 1000000))
-}
-
 # ask ID: a task from beta to gamma, answered; how long that took, in milliseconds.
 ask() {
-	local from
-	request beta "$1" gamma
-	from=$(now)
+	local from=${EPOCHREALTIME/./}
+	put beta "$1" "$(task "$1" gamma)"
 	wait_until test -s home/instances/beta/outbox/results/"$1".json
-	took=$(($(now) - from))
-	assert_equal "$1: $(verdict beta "$1")" "$1: accepted peer_routed"
+	took=$(((${EPOCHREALTIME/./} - from) / 1000))
+	[[ $(<home/instances/beta/outbox/results/"$1".json) == *'"accepted"'*'"peer_routed"'* ]]
 }
 
-# In memory where that is possible: what is measured is the router, not the disk.
 setup() {
-	work=$BATS_TEST_TMPDIR
-	[ ! -w /dev/shm ] || work=$(mktemp -d /dev/shm/amap-hostile.XXXXXX)
-	cd "$work" || exit
+	in_memory
 	fleet '"task_graph":"all"' alpha beta gamma
 	mkdir target
 	echo secret >target/secret
@@ -44,27 +41,28 @@ setup() {
 	SUM=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 }
 
-teardown() {
-	chmod 755 home/instances/alpha/outbox
-	stop_router
-	rm -rf "$work"
+# in_time LABEL: while the router looks everywhere, another's request is answered within a second. On a
+# loaded machine that can fail once for reasons that are not the router's, and then it may try again; a
+# router that is held up by what lies there is so each time.
+in_time() {
+	local try
+	for try in 1 2 3 4 5; do
+		kill -HUP "$router"
+		ask "$1-$try"
+		[ "$took" -gt 1000 ] || return 0
+	done
+	echo "$1: another's request took $took ms" >&2
+	return 1
 }
 
 @test "B52 B53 27.6: every hostile outbox: others are served within a second, each request is answered at most once" {
-	start_router 0.1
-	ask first
-	slow=$((1000 + 20 * took))	# a loaded machine is not the router's fault
+	start_router 60
 	count=0
 	while IFS=$'\t' read -r label commands; do
 		case $label in '#'* | '') continue ;; esac
 		count=$((count + 1))
 		(cd home/instances/alpha/outbox && eval "$commands") >/dev/null 2>&1 3>&- || true
-		ask "h-$label"
-		if [ "$took" -gt "$slow" ]; then
-			echo "$label: another's request took $took ms" >&2
-			return 1
-		fi
-		sleep 0.15	# a poll over it as well
+		in_time "h-$label"
 		kill -0 "$router"
 		chmod 755 home/instances/alpha/outbox
 		wait_until rm -rf home/instances/alpha/outbox
@@ -86,21 +84,14 @@ teardown() {
 
 @test "a hundred thousand files: the others are served, and the router stays small" {
 	start_router 1
-	ask first
-	slow=$((1000 + 20 * took))
 	kill -STOP "$router"
 	(cd home/instances/alpha/outbox && seq -f 'junk-%.0f' 100000 | xargs touch)
 	kill -CONT "$router"
-	for i in 1 2 3; do
-		ask "n$i"
-		[ "$took" -le "$slow" ]
-	done
+	for i in 1 2 3; do in_time "n$i"; done
 	request alpha a beta
 	wait_until test -s home/instances/alpha/outbox/results/a.json
 	assert_equal "$(verdict alpha a)" "accepted peer_routed"
-	kill -HUP "$router"
-	ask n4
-	[ "$took" -le "$slow" ]
+	in_time n4
 	assert_equal "$(grep -c 'are no requests' log)" 1
 	grep -q __asan_init "$BIN/amap-router" || [ "$(awk '/^VmRSS/ { print $2 }' /proc/"$router"/status)" -lt 8192 ]
 }
@@ -110,9 +101,7 @@ teardown() {
 	kill -STOP "$router"
 	(cd home/instances/alpha/outbox && echo x >t && perl -e 'for (1 .. 10000) { rename "t", "u"; rename "u", "t" }')
 	mkdir batch
-	for i in $(seq 30); do
-		jq -nc --arg id "$i" '{contract_version: "2", req_id: $id, draft: {to: ["beta@fleet.example"], subject: "", body_text: ""}}' >batch/req-$i.json
-	done
+	for i in $(seq 30); do task "$i" beta >batch/req-$i.json; done
 	mv batch/*.json home/instances/alpha/outbox/
 	kill -CONT "$router"
 	for i in $(seq 30); do wait_until test -s home/instances/alpha/outbox/results/$i.json; done
@@ -123,9 +112,7 @@ teardown() {
 @test "a burst of 300 requests in one moment, each answered once" {
 	start_router 60
 	mkdir batch
-	seq -w 300 | while read -r i; do
-		printf '{"contract_version":"2","req_id":"%s","draft":{"to":["beta@fleet.example"],"subject":"","body_text":""}}' "$i" >batch/req-$i.json
-	done
+	for i in $(seq -w 300); do task "$i" beta >batch/req-$i.json; done
 	mv batch/*.json home/instances/alpha/outbox/ 2>/dev/null || true	# mv looks back at what has been taken
 	wait_until test -s home/instances/alpha/outbox/results/300.json
 	all_answered() { [ "$(ls home/instances/alpha/outbox/results | wc -l)" = 300 ]; }

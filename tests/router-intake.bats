@@ -189,7 +189,7 @@ wide_fleet() {
 	wide_fleet
 	cd home/instances/alpha/outbox
 	echo '{}' >plain
-	ln -s "$BATS_TEST_TMPDIR/home/router.json" req-link.json
+	ln -s "$place/home/router.json" req-link.json
 	echo '{}' >req-a.b.json
 	echo '{}' >req-.json
 	echo '{}' >req-x.tmp

@@ -164,7 +164,7 @@ router() {
 	[ ! -e roster/roster.json ]
 }
 
-@test "27.10 a second drainer exits 1 and touches nothing, reset too; a killed holder leaves no lock" {
+@test "27.10 B59 a second drainer exits 1 and touches nothing, reset too; a killed holder leaves no lock" {
 	fleet '"task_graph":"all"' alpha beta
 	start_router 60
 	run -1 --separate-stderr once
@@ -224,7 +224,10 @@ router() {
 	request alpha 2 beta
 	wait_until test -s home/instances/alpha/outbox/results/2.json
 	jq -nc '{contract_version: "2", req_id: "3", draft: {to: ["beta@fleet.example"], subject: "", body_text: ""}}' >home/instances/alpha/t
-	ln home/instances/alpha/t home/instances/alpha/outbox/req-3.json && rm home/instances/alpha/t
+	kill -STOP "$router"
+	ln home/instances/alpha/t home/instances/alpha/outbox/req-3.json
+	rm home/instances/alpha/t
+	kill -CONT "$router"
 	wait_until test -s home/instances/alpha/outbox/results/3.json
 	assert_equal "$(verdict alpha 3)" "accepted peer_routed"
 	wait_until status_is '.instances.alpha.totals | [.found_by_event, .found_by_scan]' '[2,1]'

@@ -138,7 +138,8 @@ amr_refresh_held(const struct amr_router *r, struct amr_inst *in)
 	}
 	in->held = in->held_oldest = 0;
 	while ((e = readdir(d)) != NULL) {
-		if (!amr_is_request_name(e->d_name, id) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		if (!amr_is_request_name(e->d_name, id) || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    !S_ISREG(st.st_mode))
 			continue;
 		if (in->held++ == 0 || st.st_mtim.tv_sec < in->held_oldest)
 			in->held_oldest = st.st_mtim.tv_sec;

@@ -1,13 +1,15 @@
 /*
  * fault - preloaded into a program: its Nth call that changes files fails, or kills it
  *
- * FAULT_AT=N      which call; 0: none
+ * FAULT_AT=N      which call, of those to which WHAT can happen; 0: none
  * FAULT_DO=WHAT   kill (before the call), or EIO, ENOSPC, EMFILE, EINTR
- * FAULT_COUNT=F   at the end, the number of calls goes to this file
+ * FAULT_COUNT=F   at the end, the number of such calls goes to this file
  * FAULT_TRACE=F   each call as a line: NAME PATH [PATH]
  *
- * Counted: opening, write, pwrite, ftruncate, fchmod, fsync, fdatasync, mkdirat,
- * renameat, unlinkat. Errors go only to calls that can fail so.
+ * Looked at: opening, write, pwrite, ftruncate, fchmod, fsync, fdatasync, mkdirat,
+ * renameat, unlinkat. Who is killed leaves nothing but what is in the files, and
+ * no opening to read and no flush changes that: being killed before one of these
+ * is being killed before the next call.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -72,13 +74,36 @@ path_of(int fd, char *out, size_t size)
 	return out;
 }
 
+static int
+is(const char *name, const char *const set[])
+{
+	for (; *set != NULL; set++)
+		if (strcmp(name, *set) == 0)
+			return 1;
+	return 0;
+}
+
+static int
+can_happen(const char *name)
+{
+	static const char *const passive[] = { "open", "fsync", NULL }, *const opening[] = { "open", "create", NULL },
+	    *const slow[] = { "open", "create", "write", "pwrite", NULL }, *const no_growth[] = { "open", "ftruncate", NULL };
+
+	if (what == NULL || strcmp(what, "EIO") == 0)
+		return 1;
+	if (strcmp(what, "kill") == 0)
+		return !is(name, passive);
+	if (strcmp(what, "ENOSPC") == 0)
+		return !is(name, no_growth);
+	return is(name, strcmp(what, "EMFILE") == 0 ? opening : slow);
+}
+
 /* 1 with errno when this call is to fail. */
 static int
-fault(const char *name, int fd, const char *path, int fd2, const char *path2, int open_only)
+fault(const char *name, int fd, const char *path, int fd2, const char *path2)
 {
 	char line[1024], one[300], two[300];
 
-	calls++;
 	if (trace >= 0) {
 		int n = snprintf(line, sizeof line, "%s %s%s%s", name, fd < 0 ? "" : path_of(fd, one, sizeof one),
 		    path != NULL ? "/" : "", path != NULL ? path : "");
@@ -88,17 +113,13 @@ fault(const char *name, int fd, const char *path, int fd2, const char *path2, in
 		line[n++] = '\n';
 		raw(SYS_write, trace, (long)line, n, 0, 0, 0);
 	}
-	if (calls != at || what == NULL)
+	if (!can_happen(name) || ++calls != at)
 		return 0;
 	if (strcmp(what, "kill") == 0) {
 		raw(SYS_kill, getpid(), SIGKILL, 0, 0, 0, 0);
 		pause();
 	}
 	errno = strcmp(what, "EIO") == 0 ? EIO : strcmp(what, "ENOSPC") == 0 ? ENOSPC : strcmp(what, "EMFILE") == 0 ? EMFILE : EINTR;
-	if (errno == EMFILE)
-		return open_only;
-	if (errno == EINTR)
-		return strcmp(name, "write") == 0 || strcmp(name, "open") == 0;
 	return 1;
 }
 
@@ -115,7 +136,7 @@ syscall(long n, ...)
 	if (n == SYS_openat2) {
 		const struct open_how *how = (const struct open_how *)a[2];
 
-		if (fault(how->flags & O_CREAT ? "create" : "open", (int)a[0], (const char *)a[1], -1, NULL, 1))
+		if (fault(how->flags & O_CREAT ? "create" : "open", (int)a[0], (const char *)a[1], -1, NULL))
 			return -1;
 	}
 	return raw(n, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -132,7 +153,7 @@ openat(int fd, const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
-	if (fault(flags & O_CREAT ? "create" : "open", fd, path, -1, NULL, 1))
+	if (fault(flags & O_CREAT ? "create" : "open", fd, path, -1, NULL))
 		return -1;
 	return (int)raw(SYS_openat, fd, (long)path, flags, mode, 0, 0);
 }
@@ -148,7 +169,7 @@ open(const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
-	if (fault(flags & O_CREAT ? "create" : "open", -1, path, -1, NULL, 1))
+	if (fault(flags & O_CREAT ? "create" : "open", -1, path, -1, NULL))
 		return -1;
 	return (int)raw(SYS_openat, AT_FDCWD, (long)path, flags, mode, 0, 0);
 }
@@ -156,7 +177,7 @@ open(const char *path, int flags, ...)
 ssize_t
 write(int fd, const void *bytes, size_t len)
 {
-	if (fd > 2 && fault("write", fd, NULL, -1, NULL, 0))
+	if (fd > 2 && fault("write", fd, NULL, -1, NULL))
 		return -1;
 	return raw(SYS_write, fd, (long)bytes, (long)len, 0, 0, 0);
 }
@@ -164,7 +185,7 @@ write(int fd, const void *bytes, size_t len)
 ssize_t
 pwrite(int fd, const void *bytes, size_t len, off_t offset)
 {
-	if (fault("pwrite", fd, NULL, -1, NULL, 0))
+	if (fault("pwrite", fd, NULL, -1, NULL))
 		return -1;
 	return raw(SYS_pwrite64, fd, (long)bytes, (long)len, offset, 0, 0);
 }
@@ -172,41 +193,41 @@ pwrite(int fd, const void *bytes, size_t len, off_t offset)
 int
 ftruncate(int fd, off_t len)
 {
-	return fault("ftruncate", fd, NULL, -1, NULL, 0) ? -1 : (int)raw(SYS_ftruncate, fd, len, 0, 0, 0, 0);
+	return fault("ftruncate", fd, NULL, -1, NULL) ? -1 : (int)raw(SYS_ftruncate, fd, len, 0, 0, 0, 0);
 }
 
 int
 fchmod(int fd, mode_t mode)
 {
-	return fault("fchmod", fd, NULL, -1, NULL, 0) ? -1 : (int)raw(SYS_fchmod, fd, mode, 0, 0, 0, 0);
+	return fault("fchmod", fd, NULL, -1, NULL) ? -1 : (int)raw(SYS_fchmod, fd, mode, 0, 0, 0, 0);
 }
 
 int
 fsync(int fd)
 {
-	return fault("fsync", fd, NULL, -1, NULL, 0) ? -1 : (int)raw(SYS_fsync, fd, 0, 0, 0, 0, 0);
+	return fault("fsync", fd, NULL, -1, NULL) ? -1 : (int)raw(SYS_fsync, fd, 0, 0, 0, 0, 0);
 }
 
 int
 fdatasync(int fd)
 {
-	return fault("fsync", fd, NULL, -1, NULL, 0) ? -1 : (int)raw(SYS_fdatasync, fd, 0, 0, 0, 0, 0);
+	return fault("fsync", fd, NULL, -1, NULL) ? -1 : (int)raw(SYS_fdatasync, fd, 0, 0, 0, 0, 0);
 }
 
 int
 mkdirat(int fd, const char *path, mode_t mode)
 {
-	return fault("mkdir", fd, path, -1, NULL, 0) ? -1 : (int)raw(SYS_mkdirat, fd, (long)path, mode, 0, 0, 0);
+	return fault("mkdir", fd, path, -1, NULL) ? -1 : (int)raw(SYS_mkdirat, fd, (long)path, mode, 0, 0, 0);
 }
 
 int
 renameat(int fd, const char *from, int fd2, const char *to)
 {
-	return fault("rename", fd, from, fd2, to, 0) ? -1 : (int)raw(SYS_renameat2, fd, (long)from, fd2, (long)to, 0, 0);
+	return fault("rename", fd, from, fd2, to) ? -1 : (int)raw(SYS_renameat2, fd, (long)from, fd2, (long)to, 0, 0);
 }
 
 int
 unlinkat(int fd, const char *path, int flags)
 {
-	return fault("unlink", fd, path, -1, NULL, 0) ? -1 : (int)raw(SYS_unlinkat, fd, (long)path, flags, 0, 0, 0);
+	return fault("unlink", fd, path, -1, NULL) ? -1 : (int)raw(SYS_unlinkat, fd, (long)path, flags, 0, 0, 0);
 }
