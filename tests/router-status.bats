@@ -110,7 +110,7 @@ router() {
 	request alpha 0 beta
 	start_router 5
 	wait_until test -s home/roster/roster.json
-	[ home/roster/roster.json -nt home/instances/alpha/outbox/results/0.json ]
+	[ ! home/roster/roster.json -ot home/instances/alpha/outbox/results/0.json ]
 	assert_equal "$(jq -cS 'del(.written_at)' home/roster/roster.json)" \
 	    '{"contract_version":"2","interval_s":5,"members":[{"address":"alpha-x@fleet.example","state":"admitted"},{"address":"alpha@fleet.example","state":"admitted"}],"router":"amap.router@fleet.example"}'
 	assert_equal "$(stat -c %a home/roster/roster.json)" 644
