@@ -11,15 +11,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "ask/words.h"
+#include "child.h"
 #include "diag.h"
+#include "id.h"
 #include "json.h"
 #include "utf8.h"
 
@@ -46,16 +47,13 @@ enum state { WAITING, RUNNING, GONE, DONE };	/* GONE: ended, its output may stil
 
 struct job {
 	jv rec;			/* the answer so far, owned */
-	char **argv;		/* NULL: it is not run */
+	struct am_words words;	/* none: it is not run */
 	int timeout;		/* seconds */
 	enum state state;
-	pid_t pid;
-	int fd[2];		/* its output and its errors; -1: at the end */
-	char *buf[2];
-	size_t len[2];
-	long long deadline;
+	struct am_child child;
+	long long deadline;	/* of am_now */
 	siginfo_t how;		/* it ended */
-	int timed_out, too_long;
+	int timed_out;
 };
 
 static struct job *jobs;
@@ -70,130 +68,6 @@ on_signal(int sig)
 
 	(void)!write(wake[1], &b, 1);
 	errno = saved;
-}
-
-static long long
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (long long)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/* ---- the words of a command ---- */
-
-struct words {
-	char **v;
-	size_t n;
-};
-
-static void
-add_word(struct words *w, char *word)
-{
-	if (word == NULL || (w->v = realloc(w->v, (w->n + 2) * sizeof *w->v)) == NULL)
-		abort();
-	w->v[w->n++] = word;
-	w->v[w->n] = NULL;
-}
-
-static void
-free_words(char **v)
-{
-	for (size_t i = 0; v != NULL && v[i] != NULL; i++)
-		free(v[i]);
-	free(v);
-}
-
-/* What {KEY} or {stdout.KEY} stands for; NULL when the record has no such string. */
-static char *
-lookup(jv rec, const char *key)
-{
-	const char *out = am_str(rec, "stdout"), *s;
-	char *copy = NULL;
-	jv doc;
-
-	if (strncmp(key, "stdout.", 7) != 0)
-		return (s = am_str(rec, key)) == NULL ? NULL : strdup(s);
-	if (out == NULL)
-		return NULL;
-	doc = am_json_parse(out, strlen(out));
-	if ((s = am_str(doc, key + 7)) != NULL)
-		copy = strdup(s);
-	jv_free(doc);
-	return copy;
-}
-
-/* One argument with its placeholders replaced; NULL, with the reason, when one cannot be. */
-static char *
-fill(const char *arg, jv rec, char *reason, size_t size)
-{
-	char *text = NULL;
-	size_t len = 0;
-	FILE *fp = open_memstream(&text, &len);
-
-	if (fp == NULL)
-		abort();
-	for (const char *p = arg; *p != '\0'; p++) {
-		size_t n = *p == '{' ? strspn(p + 1, "abcdefghijklmnopqrstuvwxyz_.") : 0;
-		char key[64], *value;
-
-		if (n == 0 || n >= sizeof key || p[n + 1] != '}') {
-			putc(*p, fp);
-			continue;
-		}
-		snprintf(key, sizeof key, "%.*s", (int)n, p + 1);
-		if ((value = lookup(rec, key)) == NULL) {
-			snprintf(reason, size, "not asked: there is no %s to ask with", key);
-			fclose(fp);
-			free(text);
-			return NULL;
-		}
-		fputs(value, fp);
-		free(value);
-		p += n + 1;
-	}
-	if (fclose(fp) != 0)
-		abort();
-	return text;
-}
-
-/* The command for one record; 0, or -1 with the reason why it cannot be run. */
-static int
-build(char *const template[], jv rec, struct words *w, char *reason, size_t size)
-{
-	const char *out = am_str(rec, "stdout"), *of = am_str(rec, "ask");
-	jv status = am_get(rec, "status", JV_KIND_NUMBER);
-	int failed = am_has(rec, "status") && (!jv_is_valid(status) || jv_number_value(status) != 0);
-
-	jv_free(status);
-	if (of == NULL)
-		of = "the question before it";
-	if (failed) {
-		snprintf(reason, size, "not asked: %s failed", of);
-		return -1;
-	}
-	for (size_t i = 0; template[i] != NULL; i++) {
-		char *word, *save = NULL, *copy;
-		size_t before = w->n;
-
-		if (strcmp(template[i], "{stdout}") != 0) {
-			if ((word = fill(template[i], rec, reason, size)) == NULL)
-				return -1;
-			add_word(w, word);
-			continue;
-		}
-		if ((copy = strdup(out == NULL ? "" : out)) == NULL)
-			abort();
-		for (word = strtok_r(copy, " \t\r\n", &save); word != NULL; word = strtok_r(NULL, " \t\r\n", &save))
-			add_word(w, strdup(word));
-		free(copy);
-		if (w->n == before) {
-			snprintf(reason, size, "not asked: %s named nothing", of);
-			return -1;
-		}
-	}
-	return 0;
 }
 
 /* ---- answers ---- */
@@ -218,21 +92,21 @@ new_job(const char *name, jv subject, int timeout)
 	if ((jobs = realloc(jobs, (job_count + 1) * sizeof *jobs)) == NULL)
 		abort();
 	j = &jobs[job_count++];
-	*j = (struct job){ .fd = { -1, -1 }, .timeout = timeout };
+	*j = (struct job){ .timeout = timeout };
 	j->rec = am_set_str(jv_object(), "ask", name);
 	j->rec = am_set(j->rec, "subject", subject);
 	return j;
 }
 
 static void
-set_words(struct job *j, struct words *w)
+set_words(struct job *j, struct am_words *w)
 {
 	jv argv = jv_array();
 
 	for (size_t i = 0; i < w->n; i++)
 		argv = jv_array_append(argv, jv_string(w->v[i]));
 	j->rec = am_set(j->rec, "argv", argv);
-	j->argv = w->v;
+	j->words = *w;
 }
 
 /* Text is UTF-8 without a NUL: the length of as much of it as is. */
@@ -251,15 +125,16 @@ text_length(const char *s, size_t len)
 static void
 finish(struct job *j)
 {
-	size_t n = text_length(j->buf[0], j->len[0]);
-	int text = n == j->len[0] && !j->too_long;
-	jv out = text ? jv_string_sized(j->buf[0] == NULL ? "" : j->buf[0], (int)n) : jv_null();
-	jv err = jv_string_sized(j->buf[1] == NULL ? "" : j->buf[1], (int)text_length(j->buf[1], j->len[1]));
+	const struct am_output *o = j->child.out;
+	size_t n = text_length(o[0].bytes, o[0].len);
+	int text = n == o[0].len && !o[0].cut;
+	jv out = text ? jv_string_sized(n == 0 ? "" : o[0].bytes, (int)n) : jv_null();
+	jv err = jv_string_sized(o[1].bytes == NULL ? "" : o[1].bytes, (int)text_length(o[1].bytes, o[1].len));
 	char reason[64];
 
 	if (j->timed_out) {
 		answer(j, -1, "ran out of time", out, err);
-	} else if (j->too_long) {
+	} else if (o[0].cut) {
 		answer(j, -1, "printed too much", out, err);
 	} else if (j->how.si_code != CLD_EXITED) {
 		snprintf(reason, sizeof reason, "killed by signal %d", j->how.si_status);
@@ -267,8 +142,7 @@ finish(struct job *j)
 	} else {
 		answer(j, j->how.si_status, text ? NULL : "its output is not text", out, err);
 	}
-	free(j->buf[0]);
-	free(j->buf[1]);
+	am_child_free(&j->child);
 }
 
 /* ---- running ---- */
@@ -276,69 +150,26 @@ finish(struct job *j)
 static void
 start(struct job *j)
 {
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t at;
-	int out[2], err[2], rc;
 	char reason[128];
-	sigset_t none;
 
-	if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
-		am_die("pipe");
-	posix_spawn_file_actions_init(&fa);
-	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&fa, out[1], 1);
-	posix_spawn_file_actions_adddup2(&fa, err[1], 2);
-	posix_spawnattr_init(&at);
-	sigemptyset(&none);
-	posix_spawnattr_setsigmask(&at, &none);
-	posix_spawnattr_setpgroup(&at, 0);	/* so that a kill reaches all that it started */
-	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawnp(&j->pid, j->argv[0], &fa, &at, j->argv, environ);
-	posix_spawnattr_destroy(&at);
-	posix_spawn_file_actions_destroy(&fa);
-	close(out[1]);
-	close(err[1]);
-	if (rc != 0) {
-		close(out[0]);
-		close(err[0]);
-		snprintf(reason, sizeof reason, "cannot be started: %s", strerror(rc));
+	if (am_child_start(&j->child, j->words.v) != 0) {
+		snprintf(reason, sizeof reason, "cannot be started: %s", strerror(errno));
 		answer(j, -1, reason, jv_null(), jv_null());
 		return;
 	}
-	fcntl(out[0], F_SETFL, O_NONBLOCK);
-	fcntl(err[0], F_SETFL, O_NONBLOCK);
-	j->fd[0] = out[0];
-	j->fd[1] = err[0];
 	j->state = RUNNING;
-	j->deadline = now_ms() + j->timeout * 1000LL;
+	j->deadline = am_now() + j->timeout * 1000LL;
 }
 
-/* Reads what there is; closes the descriptor at its end. */
 static void
-drain(struct job *j, int i)
+read_output(struct job *j, int i)
 {
-	size_t max = i == 0 ? OUT_MAX : ERR_MAX;
-	char block[65536];
-	ssize_t n;
+	struct am_output *o = &j->child.out[i];
+	int was_cut = o->cut;
 
-	while ((n = read(j->fd[i], block, sizeof block)) > 0) {
-		size_t room = max - j->len[i], take = (size_t)n < room ? (size_t)n : room;
-
-		if (i == 0 && take < (size_t)n && !j->too_long) {
-			j->too_long = 1;
-			kill(-j->pid, SIGKILL);
-		}
-		if (take == 0)
-			continue;
-		if ((j->buf[i] = realloc(j->buf[i], j->len[i] + take)) == NULL)
-			abort();
-		memcpy(j->buf[i] + j->len[i], block, take);
-		j->len[i] += take;
-	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	close(j->fd[i]);
-	j->fd[i] = -1;
+	am_output_read(o, i == 0 ? OUT_MAX : ERR_MAX, AM_FIRST);
+	if (i == 0 && o->cut && !was_cut)
+		kill(-j->child.pid, SIGKILL);
 }
 
 /* Where a job stands now: has it ended, has its time, is its answer whole? */
@@ -348,22 +179,19 @@ advance(struct job *j)
 	if (j->state == RUNNING) {
 		memset(&j->how, 0, sizeof j->how);
 		/* left a zombie until its answer is whole: its group keeps its number */
-		if (waitid(P_PID, (id_t)j->pid, &j->how, WEXITED | WNOHANG | WNOWAIT) == 0 && j->how.si_pid == j->pid) {
+		if (waitid(P_PID, (id_t)j->child.pid, &j->how, WEXITED | WNOHANG | WNOWAIT) == 0 && j->how.si_pid == j->child.pid) {
 			j->state = GONE;
-			j->deadline = now_ms() + GRACE_MS;
-		} else if (j->deadline <= now_ms() && !j->timed_out) {
+			j->deadline = am_now() + GRACE_MS;
+		} else if (j->deadline <= am_now() && !j->timed_out) {
 			j->timed_out = 1;
-			kill(-j->pid, SIGKILL);
-			j->deadline = now_ms() + 60000;		/* the kernel's part of it */
+			kill(-j->child.pid, SIGKILL);
+			j->deadline = am_now() + 60000;		/* the kernel's part of it */
 		}
 	}
-	if (j->state != GONE || ((j->fd[0] >= 0 || j->fd[1] >= 0) && j->deadline > now_ms()))
+	if (j->state != GONE || ((j->child.out[0].fd >= 0 || j->child.out[1].fd >= 0) && j->deadline > am_now()))
 		return;
-	for (int i = 0; i < 2; i++)
-		if (j->fd[i] >= 0)
-			close(j->fd[i]);
-	kill(-j->pid, SIGKILL);		/* nothing that it left behind outlives its answer */
-	waitpid(j->pid, NULL, 0);
+	kill(-j->child.pid, SIGKILL);		/* nothing that it left behind outlives its answer */
+	waitpid(j->child.pid, NULL, 0);
 	finish(j);
 }
 
@@ -378,7 +206,7 @@ heed_signals(void)
 			continue;
 		for (size_t i = 0; i < job_count; i++)
 			if (jobs[i].state == RUNNING || jobs[i].state == GONE)
-				kill(-jobs[i].pid, SIGKILL);
+				kill(-jobs[i].child.pid, SIGKILL);
 		signal(sig, SIG_DFL);
 		raise(sig);
 	}
@@ -402,21 +230,21 @@ run_all(size_t parallel)
 		}
 		for (; first < next && jobs[first].state == DONE; first++) {
 			am_put(stdout, jobs[first].rec);	/* in the order of the records, whoever ended first */
-			free_words(jobs[first].argv);
+			am_words_free(&jobs[first].words);
 		}
 		if (active == 0)
 			continue;
 		for (size_t k = first; k < next; k++) {
-			long long left = jobs[k].deadline - now_ms();
+			long long left = jobs[k].deadline - am_now();
 
 			if (jobs[k].state != RUNNING && jobs[k].state != GONE)
 				continue;
 			wait = left < 0 ? 0 : left < wait ? left : wait;
 			for (int i = 0; i < 2; i++)
-				if (jobs[k].fd[i] >= 0) {
+				if (jobs[k].child.out[i].fd >= 0) {
 					who[n].job = &jobs[k];
 					who[n].i = i;
-					fds[n++] = (struct pollfd){ jobs[k].fd[i], POLLIN, 0 };
+					fds[n++] = (struct pollfd){ jobs[k].child.out[i].fd, POLLIN, 0 };
 				}
 		}
 		fds[n] = (struct pollfd){ wake[0], POLLIN, 0 };
@@ -425,7 +253,7 @@ run_all(size_t parallel)
 		heed_signals();
 		for (nfds_t k = 0; k < n; k++)
 			if (fds[k].revents != 0)
-				drain(who[k].job, who[k].i);
+				read_output(who[k].job, who[k].i);
 		for (size_t k = first; k < next; k++)
 			if (jobs[k].state == RUNNING || jobs[k].state == GONE) {
 				advance(&jobs[k]);
@@ -441,17 +269,17 @@ static void
 question_about(jv rec, const struct am_stream *in, const char *name, char *const template[], int timeout)
 {
 	const char *subject = am_str(rec, "name");
-	struct words w = { NULL, 0 };
+	struct am_words w = { NULL, 0 };
 	char reason[160];
 	struct job *j;
 
 	if (subject == NULL && (subject = am_str(rec, "subject")) == NULL)
 		am_diex("%s:%ld: the record has neither name nor subject", in->name, in->line);
 	j = new_job(name, jv_string(subject), timeout);
-	if (build(template, rec, &w, reason, sizeof reason) == 0) {
+	if (am_words_fill(&w, template, rec, reason, sizeof reason) == 0) {
 		set_words(j, &w);
 	} else {
-		free_words(w.v);
+		am_words_free(&w);
 		answer(j, -1, reason, jv_null(), jv_null());
 	}
 }
@@ -462,7 +290,7 @@ question_is(jv rec, const struct am_stream *in, int timeout)
 {
 	const char *name = am_str(rec, "ask"), *subject = am_str(rec, "subject");
 	jv argv = am_get(rec, "argv", JV_KIND_ARRAY), limit = am_get(rec, "timeout", JV_KIND_NUMBER);
-	struct words w = { NULL, 0 };
+	struct am_words w = { NULL, 0 };
 
 	if (jv_is_valid(limit) && jv_number_value(limit) >= 1 && jv_number_value(limit) <= TIMEOUT_MAX)
 		timeout = (int)jv_number_value(limit);
@@ -472,7 +300,7 @@ question_is(jv rec, const struct am_stream *in, int timeout)
 		if (jv_get_kind(word) != JV_KIND_STRING ||
 		    strlen(jv_string_value(word)) != (size_t)jv_string_length_bytes(jv_copy(word)))
 			am_diex("%s:%ld: a word of argv is no string or holds a NUL", in->name, in->line);
-		add_word(&w, strdup(jv_string_value(word)));
+		am_words_add(&w, strdup(jv_string_value(word)));
 		jv_free(word);
 	}
 	if (w.n == 0)
@@ -562,10 +390,10 @@ main(int argc, char *argv[])
 	} else if (each != NULL) {
 		read_records(each, of, argv[optind], argv + optind + 2, (int)timeout);
 	} else {
-		struct words w = { NULL, 0 };
+		struct am_words w = { NULL, 0 };
 
 		for (c = optind + 2; c < argc; c++)
-			add_word(&w, strdup(argv[c]));
+			am_words_add(&w, strdup(argv[c]));
 		set_words(new_job(argv[optind], jv_null(), (int)timeout), &w);
 	}
 	run_all((size_t)parallel);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "diag.h"
 #include "file.h"
 #include "id.h"
@@ -39,13 +40,6 @@ static const char usage[] =
     "  --timeout SECONDS  1 to 86400 (300)\n"
     "  --secrets-fd N     read secrets, one a line, from descriptor N; they are never kept or printed\n";
 
-/* The tail of what came out of one pipe. */
-struct tail {
-	char *bytes;
-	size_t len;
-	int fd, cut;
-};
-
 static _Noreturn void fail(const char *what) __attribute__((cold));
 
 static void
@@ -55,82 +49,24 @@ fail(const char *what)
 	exit(125);
 }
 
-static void
-take(struct tail *t)
-{
-	char chunk[65536];
-	ssize_t n = read(t->fd, chunk, sizeof chunk);
-
-	if (n <= 0) {
-		if (n < 0 && errno == EINTR)
-			return;
-		close(t->fd);
-		t->fd = -1;
-		return;
-	}
-	if ((t->bytes = realloc(t->bytes, t->len + (size_t)n + 1)) == NULL)
-		abort();
-	memcpy(t->bytes + t->len, chunk, (size_t)n);
-	t->len += (size_t)n;
-	if (t->len > 2 * KEEP) {
-		memmove(t->bytes, t->bytes + t->len - KEEP, KEEP);
-		t->len = KEEP;
-		t->cut = 1;
-	}
-}
-
-static long long
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (long long)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-static pid_t
-start(char *argv[], struct tail out[2])
-{
-	int pipes[2][2], null;
-	pid_t pid;
-
-	if (pipe2(pipes[0], O_CLOEXEC) != 0 || pipe2(pipes[1], O_CLOEXEC) != 0 ||
-	    (null = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0 || (pid = fork()) < 0)
-		fail("starting the command");
-	if (pid == 0) {
-		setpgid(0, 0);
-		if (dup2(null, 0) < 0 || dup2(pipes[0][1], 1) < 0 || dup2(pipes[1][1], 2) < 0)
-			_exit(126);
-		execvp(argv[0], argv);
-		dprintf(2, "%s: %s\n", argv[0], strerror(errno));
-		_exit(errno == ENOENT ? 127 : 126);
-	}
-	setpgid(pid, pid);
-	close(null);
-	for (int i = 0; i < 2; i++) {
-		close(pipes[i][1]);
-		out[i].fd = pipes[i][0];
-	}
-	return pid;
-}
-
 /*
  * Until the command has ended and both pipes are closed: its status, or -1 when
  * time ran out. What it left running may hold the pipes for a short while only.
  */
 static int
-follow(pid_t pid, struct tail out[2], long long until)
+follow(struct am_child *child, long long until)
 {
+	struct am_output *out = child->out;
 	int status = -1, ended = 0;
 
 	while (!ended || out[0].fd >= 0 || out[1].fd >= 0) {
 		struct pollfd p[2] = { { out[0].fd, POLLIN, 0 }, { out[1].fd, POLLIN, 0 } };
-		long long left = until - now_ms();
+		long long left = until - am_now();
 
-		if (!ended && waitpid(pid, &status, WNOHANG) == pid) {
+		if (!ended && waitpid(child->pid, &status, WNOHANG) == child->pid) {
 			ended = 1;
 			if (left > GRACE_MS)
-				until = now_ms() + GRACE_MS;
+				until = am_now() + GRACE_MS;
 		}
 		if (left <= 0)
 			break;
@@ -138,22 +74,43 @@ follow(pid_t pid, struct tail out[2], long long until)
 			fail("poll");
 		for (int i = 0; i < 2; i++)
 			if (out[i].fd >= 0 && p[i].revents != 0)
-				take(&out[i]);
+				am_output_read(&out[i], KEEP, AM_LAST);
 	}
 	if (ended)
 		return status;
-	kill(-pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0)
+	kill(-child->pid, SIGKILL);
+	while (waitpid(child->pid, &status, 0) < 0)
 		if (errno != EINTR)
 			fail("waitpid");
 	return -1;
+}
+
+/* The command's exit status, as a shell would tell it. */
+static int
+run_command(struct am_child *child, char *argv[], long long until, int *timed_out)
+{
+	int status, len;
+
+	*timed_out = 0;
+	if (am_child_start(child, argv) != 0) {
+		status = errno == ENOENT ? 127 : 126;
+		if ((len = asprintf(&child->out[1].bytes, "%s: %s\n", argv[0], strerror(errno))) < 0)
+			abort();
+		child->out[1].len = (size_t)len;
+		return status;
+	}
+	if ((status = follow(child, until)) == -1) {
+		*timed_out = 1;
+		return TIMED_OUT;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* ---- the record ---- */
 
 /* Bytes that are no text become U+FFFD, as libjq has it; the tail begins at a character. */
 static jv
-text_value(const struct am_secrets *s, const struct tail *t)
+text_value(const struct am_secrets *s, const struct am_output *t)
 {
 	size_t skip = t->len > KEEP ? t->len - KEEP : 0, len;
 	char *clean;
@@ -229,7 +186,7 @@ keep(const char *dir, const char *step, const char *run, const char *label, jv r
 }
 
 static void
-print(FILE *fp, const struct am_secrets *s, const struct tail *t)
+print(FILE *fp, const struct am_secrets *s, const struct am_output *t)
 {
 	size_t len;
 	char *clean = am_redact(s, t->len == 0 ? "" : t->bytes, t->len, &len);
@@ -263,12 +220,11 @@ main(int argc, char *argv[])
 	};
 	const char *dir = NULL, *label = NULL, *run = NULL, *step = NULL;
 	struct am_secrets secrets = { 0 };
-	struct tail out[2] = { { .fd = -1 }, { .fd = -1 } };
+	struct am_child child;
 	char began[21], ended[21], cwd[4096];
-	int c, timeout = 300, timed_out, status, rc;
+	int c, timeout = 300, timed_out, rc;
 	long long from;
 	jv record, words = jv_array();
-	pid_t pid;
 
 	am_prog = "amap-record";
 	while ((c = getopt_long(argc, argv, "+", options, NULL)) != -1) {
@@ -293,12 +249,9 @@ main(int argc, char *argv[])
 		fail("the working directory");
 
 	am_timestamp(time(NULL), began);
-	from = now_ms();
-	pid = start(argv + optind, out);
-	status = follow(pid, out, from + timeout * 1000LL);
-	timed_out = status == -1;
+	from = am_now();
+	rc = run_command(&child, argv + optind, from + timeout * 1000LL, &timed_out);
 	am_timestamp(time(NULL), ended);
-	rc = timed_out ? TIMED_OUT : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 
 	for (int i = optind; i < argc; i++)
 		words = jv_array_append(words, word_value(&secrets, argv[i]));
@@ -310,17 +263,16 @@ main(int argc, char *argv[])
 	record = am_set(record, "cwd", word_value(&secrets, cwd));
 	record = am_set_str(record, "started", began);
 	record = am_set_str(record, "ended", ended);
-	record = am_set(record, "seconds", jv_number((double)(now_ms() - from) / 1000));
+	record = am_set(record, "seconds", jv_number((double)(am_now() - from) / 1000));
 	record = am_set(record, "exit", timed_out || rc > 125 ? jv_null() : jv_number(rc));
 	record = am_set(record, "timed_out", timed_out ? jv_true() : jv_false());
-	record = am_set(record, "stdout", text_value(&secrets, &out[0]));
-	record = am_set(record, "stderr", text_value(&secrets, &out[1]));
+	record = am_set(record, "stdout", text_value(&secrets, &child.out[0]));
+	record = am_set(record, "stderr", text_value(&secrets, &child.out[1]));
 	keep(dir, step, run, label, record, &secrets);
-	print(stdout, &secrets, &out[0]);
-	print(stderr, &secrets, &out[1]);
+	print(stdout, &secrets, &child.out[0]);
+	print(stderr, &secrets, &child.out[1]);
 	jv_free(record);
-	free(out[0].bytes);
-	free(out[1].bytes);
+	am_child_free(&child);
 	am_secrets_free(&secrets);
 	return am_finish(AM_OK) == AM_OK ? rc : 125;
 }

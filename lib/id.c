@@ -68,3 +68,12 @@ am_parse_timestamp(const char *s)
 	am_timestamp(t, again);		/* refuses 31 February and hour 25 */
 	return strcmp(s, again) == 0 ? t : -1;
 }
+
+long long
+am_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}

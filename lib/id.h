@@ -1,5 +1,5 @@
 /*
- * id - random identifiers and timestamps.
+ * id - random identifiers, timestamps, and the clock that nobody sets.
  */
 #ifndef AM_ID_H
 #define AM_ID_H
@@ -15,6 +15,9 @@ void am_random_uuid(char out[37]);
 
 /* YYYY-MM-DDTHH:MM:SSZ and a NUL: the one form of time in every document. */
 void am_timestamp(time_t t, char out[21]);
+
+/* Milliseconds since the host started; for what may take so long and no longer. */
+long long am_now(void);
 
 /* Seconds since the epoch of exactly that form; -1 when it is not one. */
 time_t am_parse_timestamp(const char *s);

@@ -15,6 +15,7 @@
 #include "connector/proc.h"
 #include "connector/source.h"
 #include "diag.h"
+#include "id.h"
 #include "json.h"
 
 #define AGAIN_MS 500		/* while a notice waits for a session */

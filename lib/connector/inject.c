@@ -17,15 +17,6 @@
 #define KEY_MAX 65536
 #define SEND_MS 10000
 
-long long
-am_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- opening ---- */
 
 /* The token, from malloc; NULL with the cause in why. */

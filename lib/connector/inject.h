@@ -49,9 +49,6 @@ struct am_injection {
 	char detail[512];		/* what the verdict rests on, in words */
 };
 
-/* Milliseconds of a clock that goes on while the machine sleeps. */
-long long am_now(void);
-
 /*
  * Borrows the text. Reads the key, binds the reply socket beside the session's, connects: 0; or
  * -1 with the cause in detail, and nothing is left behind.

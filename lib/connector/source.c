@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "connector/inject.h"
 #include "connector/source.h"
 #include "diag.h"
+#include "id.h"
 
 #define LIMIT_MS 10000
 
