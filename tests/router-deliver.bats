@@ -197,7 +197,10 @@ sha() {
 @test "27.8 message, ledger, audit, notice in this order; a failing notice leaves none" {
 	setup_tasks
 	request alpha 1 beta
-	strace -f -e trace=renameat,renameat2,write,openat,openat2 -o trace amap-router --config home/router.json once || skip "no strace"
+	strace -o /dev/null true 2>/dev/null || skip "no strace here"
+	# the leak checker cannot work under strace
+	ASAN_OPTIONS=detect_leaks=0 strace -f -e trace=renameat,renameat2,write,openat,openat2 -o trace \
+	    amap-router --config home/router.json once
 	assert_equal "$(grep -oE 'renameat[^<]*"notice-|renameat.*"[0-9]+\.json"|openat2?\(.*log.jsonl|renameat.*req-1.json' trace | wc -l)" 7
 	order=$(grep -nE '"notice-[0-9a-f]*\.json"|log.jsonl' trace | grep -E 'renameat|log.jsonl' | sed 's/.*log.jsonl.*/audit/;s/.*renameat.*/notice-file/' | xargs)
 	assert_equal "$order" "notice-file notice-file audit notice-file"
