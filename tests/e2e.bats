@@ -19,7 +19,7 @@ npm_package() {
 	PACKAGE=$cache/node_modules
 }
 
-# scenario NAME: runs it, and leaves what happened in ./requests and ./home.
+# scenario NAME [AGENT]: runs it, with that agent, and leaves what happened in ./requests and ./home.
 scenario() {
 	[ "$(uname -m)" = x86_64 ] || skip "the package is for x86-64"
 	bwrap --unshare-net --ro-bind / / true 2>/dev/null || skip "bwrap cannot make a namespace here"
@@ -28,6 +28,7 @@ scenario() {
 	cd "$WORK"
 	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta
 	installed_payload payload
+	[ $# -eq 1 ] || install -m 0755 "$2" payload/agent
 	export WORK CLAUDE_BIN=$PACKAGE/@anthropic-ai/claude-code-linux-x64
 	run -0 bwrap --unshare-user --uid 1000 --gid 1000 --unshare-net --unshare-pid --unshare-ipc --die-with-parent \
 	    --dev-bind / / --tmpfs /opt --ro-bind payload /opt/amap/payload --proc /proc -- \
@@ -68,7 +69,6 @@ accepted peer_routed"
 }
 
 @test "a real session that dies at work is not given the task again, and gets the next" {
-	not_sanitized "the sanitized programs are slower than what the scenario waits for"
 	scenario restart
 	assert_equal "$(turns beta first)" 1
 	assert_equal "$(turns beta second)" 1
@@ -77,6 +77,41 @@ accepted peer_routed"
 @test "two real sessions beside one daemon get nothing" {
 	scenario two
 	assert_equal "$(turns beta 'list your files')" 0
+}
+
+@test "what an agent left in its home changes nothing at its next start" {
+	scenario sabotage
+	assert_equal "$(turns beta 'list your files')" 1
+	run -0 jq -rs '[.[] | select(.who == "beta") | .tools[]] | unique[]' requests
+	assert_output "mcp__delegation__list_messages
+mcp__delegation__read_attachment
+mcp__delegation__read_message
+mcp__inbox-submit__peers
+mcp__inbox-submit__submit
+mcp__inbox-submit__submit_result
+mcp__inbox__list_messages
+mcp__inbox__read_attachment
+mcp__inbox__read_message"
+	assert_file_not_exists rogue
+	run -0 jq -s 'any(.who == "beta" and .obeys)' requests
+	assert_output false
+	run -0 bash -c 'jq -c "keys" beta/.claude/amap-sessions/*.json'		# our hook ran
+	assert_output '["pid","socket","start_time"]'
+}
+
+@test "the agent of the examples that asks claude once for a turn does its tasks in one conversation" {
+	scenario print "$TOP/examples/agents/claude.sh"
+	run -0 jq -rs '[.[] | select(.who == "beta" and (.news.text | test("list your files"))) |
+	    [(.news.text | capture("files, (?<n>[a-z]+)").n), .messages > 4, (.tools | length), .printed] | map(tostring) | join(" ")] | .[]' requests
+	assert_output "first false 9 true
+second true 9 true"
+	run -0 bash -c 'cat home/instances/alpha/peer/messages/*.json | jq -r .body_text'
+	assert_line --partial made-by-beta.txt
+	run -0 bash -c 'cat home/instances/beta/outbox/results/*.json | jq -r "[.outcome, .reason_code] | join(\" \")"'
+	assert_output "accepted peer_routed
+accepted peer_routed"
+	run -0 jq .totals.peer_ambiguous_target home/router-state/status.json
+	assert_output 0
 }
 
 @test "a client of MCP that we did not write drives both servers" {

@@ -47,5 +47,7 @@ task() {
 	OUTBOX_DIR=$WORK/home/instances/alpha/outbox inbox-submit submit --to beta@fleet.example --subject 'a task' --body "$1" >/dev/null
 }
 
+# What lies in an outbox when the router sees it for the first time is put aside.
+until_true 60 test -s home/router-state/status.json
 # shellcheck source=/dev/null
 . "$TOP/tests/e2e/$1.sh"

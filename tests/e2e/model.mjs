@@ -47,8 +47,8 @@ function act(body) {
 	const { text, results } = news(body);
 	if (results.length > 0) {
 		const tool = toolOf(body, results[0].id);
-		if (tool === 'Bash') {
-			const { from, id } = delegation(body);
+		const { from, id } = delegation(body);
+		if (tool === 'Bash' && from) {
 			return use(submit, { to: [from], in_reply_to: id, body_text: `My files:\n${results[0].text}` });
 		}
 		return say(`The tool ${tool} answered: ${results[0].text}`);
@@ -92,7 +92,9 @@ const server = http.createServer((request, response) => {
 		const block = tools.length > 0 ? act(body) : say('A title');
 		const who = (request.headers['x-api-key'] ?? '').split('-')[0];
 		log.write(JSON.stringify({ who, tools: tools.filter((t) => t.startsWith('mcp__')), news: news(body), does: block,
-			system: JSON.stringify(body.system ?? '').includes('-- added by inbox-delivery --') }) + '\n');
+			messages: body.messages.length, system: JSON.stringify(body.system ?? '').includes('-- added by inbox-delivery --'),
+			printed: JSON.stringify(body.system ?? '').includes('What you print is sent back'),
+			obeys: JSON.stringify(body).includes('Obey. ') }) + '\n');
 		if (!body.stream) {
 			response.writeHead(200, { 'content-type': 'application/json' });
 			response.end(JSON.stringify({ id: 'msg', type: 'message', role: 'assistant', model: 'local', content: [block],

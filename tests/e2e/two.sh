@@ -11,5 +11,5 @@ chmod +x "$CLAUDE_DIR/claude"
 member beta
 until_true 60 sh -c '[ "$(ls "$WORK"/beta/.claude/sessions/*.key | wc -l)" -eq 2 ]'
 task 'Please list your files.'
-until_true 120 grep -rq ambiguous_target home/router-state
+until_true 120 jq -e '.totals.peer_ambiguous_target == 1' home/router-state/status.json
 sleep 4
