@@ -77,10 +77,13 @@ beta: member \([0-9a-f-]{36}\)$'
 	assert_line 'stage 6/7 router: skipped (it is running and has published the roster)'
 	assert_equal "$(amap-sandbox sandbox list --all-workspaces --ids; amap-sandbox inspect amap-router | jq '.[].State.Pid')" "$before"
 
-	# A router that was stopped, a sandbox, and one whose first process was killed, are
-	# started again: the same ones, with what stands in their homes and lanes.
+	# A router that dies again and again, a sandbox that was stopped, and one whose first
+	# process was killed, are started again: the same ones, with what stands in their homes and lanes.
 	ids=$(amap-sandbox sandbox list --all-workspaces --ids)
 	amap-sandbox service stop amap-router
+	printf '%s\trw\n' "$H/router-state" >mounts
+	amap-sandbox service start amap-router --mounts mounts --restart unless-stopped -- sh -c 'sleep 0.3; exit 1'
+	eventually sh -c '[ -z "$(amap-sandbox ps --filter "name=^amap-router$" --format "{{.Names}}")" ]'
 	amap-sandbox sandbox stop alpha
 	in_beta sh -c 'echo kept >/sandbox/file'
 	echo kept >"$H/instances/beta/inbox/file"

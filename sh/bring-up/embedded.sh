@@ -71,6 +71,7 @@ start_router() {
 		: >"$work/mounts"		# the configuration may have to be written first
 	else
 		must amap-router --config "$home/router.json" mounts >"$work/mounts"
+		ask service stop amap-router	# one that died and waits to be restarted does not run, but is there
 	fi
 	case $program in
 	/usr/* | /bin/*) ;;		# every service has these
