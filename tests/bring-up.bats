@@ -82,7 +82,7 @@ beta: member \([0-9a-f-]{36}\)$'
 	ids=$(amap-sandbox sandbox list --all-workspaces --ids)
 	amap-sandbox service stop amap-router
 	printf '%s\trw\n' "$H/router-state" >mounts
-	amap-sandbox service start amap-router --mounts mounts --restart unless-stopped -- sh -c 'sleep 0.3; exit 1'
+	amap-sandbox service start amap-router --mounts mounts --restart unless-stopped -- false
 	eventually sh -c '[ -z "$(amap-sandbox ps --filter "name=^amap-router$" --format "{{.Names}}")" ]'
 	amap-sandbox sandbox stop alpha
 	in_beta sh -c 'echo kept >/sandbox/file'
