@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 
 #include "diag.h"
+#include "file.h"
 #include "json.h"
+#include "router/console.h"
 #include "router/fsck.h"
 #include "router/intent.h"
 #include "router/lock.h"
@@ -31,11 +33,14 @@ static const char usage[] =
     "  once [--json]                        handle what is there, then end\n"
     "  status [--json|--check|--prometheus] what the last poll of a running router found\n"
     "  peers [--json] [--html FILE]         who may task whom (also: matrix)\n"
+    "  console --html FILE [--host-facts FILE]  the fleet as a page to read\n"
     "  provision NAME [--format env|json] [--no-create]  the lanes of one instance\n"
     "  reset NAME ...|--all --yes|--dry-run make instances ones that were never seen\n"
     "  mounts                               the directories that a confined router needs\n"
     "  check-config                         say whether the configuration is sound\n"
     "  check STATE                          say whether a state directory and its lanes are sound\n";
+
+#define FACTS_MAX (1u << 20)
 
 static struct amr_router router = { .state = -1, .lock = -1, .intent_fd = -1, .notify = -1 };
 
@@ -202,6 +207,50 @@ peers(int argc, char *argv[])
 	return AM_OK;
 }
 
+/* The page holds what agents wrote to each other, so it is the operator's alone. */
+static int
+console(int argc, char *argv[])
+{
+	static const struct option longopts[] = {
+		{ "html", required_argument, NULL, 'w' }, { "host-facts", required_argument, NULL, 'f' }, { NULL, 0, NULL, 0 }
+	};
+	const char *html = NULL;
+	char *text;
+	jv facts = jv_invalid(), status;
+	size_t len;
+	FILE *fp;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1)
+		switch (c) {
+		case 'w': html = optarg; break;
+		case 'f':
+			jv_free(facts);
+			facts = am_json_read(optarg, FACTS_MAX);
+			if (jv_get_kind(facts) != JV_KIND_OBJECT)
+				am_diex("%s: %s", am_quotes(optarg), jv_is_valid(facts) ? "not an object" : am_json_why(facts));
+			break;
+		default: am_usage(usage);
+		}
+	if (optind < argc || html == NULL)
+		am_usage(usage);
+	if ((fp = open_memstream(&text, &len)) == NULL)
+		am_die("memory");
+	router.state = open(router.conf->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	status = amr_status_read(router.conf->state_dir);
+	amr_console(fp, &router, status, facts);
+	if (fclose(fp) != 0)
+		am_die("memory");
+	if (strcmp(html, "-") == 0)
+		fwrite(text, 1, len, stdout);
+	else if (am_publish_path(html, text, len, 0600) != 0)
+		am_die("%s", am_quotes(html));
+	free(text);
+	jv_free(status);
+	jv_free(facts);
+	return AM_OK;
+}
+
 static long
 member(const char *name)
 {
@@ -337,7 +386,7 @@ main(int argc, char *argv[])
 {
 	static const struct option longopts[] = { { "config", required_argument, NULL, 'c' }, AM_STD_OPTIONS, { NULL, 0, NULL, 0 } };
 	static const struct command { const char *name; int (*run)(int, char *[]); } commands[] = {
-		{ "run", run }, { "once", once }, { "status", status }, { "peers", peers }, { "matrix", peers },
+		{ "run", run }, { "once", once }, { "status", status }, { "peers", peers }, { "matrix", peers }, { "console", console },
 		{ "provision", provision }, { "reset", reset }, { "mounts", mounts }, { "check-config", check_config },
 		{ "check", check }
 	};

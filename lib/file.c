@@ -165,6 +165,23 @@ fail:
 }
 
 int
+am_publish_path(const char *path, const void *bytes, size_t len, mode_t mode)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
+	int fd = dir == NULL ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = -1, saved;
+
+	if (fd >= 0)
+		rc = am_publish(fd, slash == NULL ? path : slash + 1, bytes, len, mode);
+	saved = errno;
+	free(dir);
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return rc;
+}
+
+int
 am_mkdir_beneath(int dirfd, const char *path)
 {
 	char parent[4096];

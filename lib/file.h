@@ -45,6 +45,9 @@ int am_write_all(int fd, const void *bytes, size_t len);
  */
 int am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode);
 
+/* The same in the directory of a path of the operator's. */
+int am_publish_path(const char *path, const void *bytes, size_t len, mode_t mode);
+
 /* Makes one directory with the default mode unless a real directory is there; ENOTDIR for anything else. */
 int am_mkdir_beneath(int dirfd, const char *path);
 
