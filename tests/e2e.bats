@@ -43,9 +43,10 @@ teardown() {
 	[ -z "${WORK-}" ] || rm -rf "$WORK"
 }
 
-# turns NAME PATTERN: how many requests to the model brought it such a text.
+# turns NAME PATTERN: how many requests to the model brought it such a text. One
+# without tools is no turn: Claude Code asks for a title, at times.
 turns() {
-	jq -s --arg who "$1" --arg p "$2" 'map(select(.who == $who and (.news.text | test($p)))) | length' requests
+	jq -s --arg who "$1" --arg p "$2" 'map(select(.who == $who and .tools != [] and (.news.text | test($p)))) | length' requests
 }
 
 @test "a delegation between two real sessions, there and back" {
