@@ -4,6 +4,7 @@
 
 #include "diag.h"
 #include "doc.h"
+#include "docrules.h"
 #include "json.h"
 
 /* ---- predicates ---- */
@@ -94,300 +95,12 @@ am_is_size(jv v)
 	return n >= 0 && n < 1e15 && n == (double)(long long)n;
 }
 
-/* ---- the rules, as tables ---- */
+/* ---- the rules, applied ---- */
 
-enum {
-	STRING = 1, OBJECT = 2, ARRAY = 4, BOOLEAN = 8, SIZE = 16, NUMBER = 32, OR_NULL = 64,
-	NOT_EMPTY = 128,	/* a string of at least one character, an array of at least one item */
-	CLOSED = 256		/* an object that may hold no other members */
-};
-
-typedef int test(const char *, size_t);
-
-struct rule {
-	unsigned is;
-	test *test;			/* of a string */
-	const char *const *words;	/* a string must be one of these; NULL ends them */
-	const struct member *members;	/* of an object */
-	const struct rule *items;	/* of an array */
-	/* What ties members of one object together; adds its problems to the list. */
-	jv (*also)(jv problems, const char *path, jv object);
-};
-
-struct member {
-	const char *name;
-	int required;
-	struct rule rule;
-};
-
-static jv
-problem(jv problems, const char *path, const char *text)
-{
-	return jv_array_append(problems, jv_string_fmt("%s: %s", path, text));
-}
-
-#define WORDS(...) ((const char *const []) { __VA_ARGS__, NULL })
-#define VERSION { .words = WORDS("2") }
-#define TEXT { .is = STRING }
-#define SOME_TEXT { .is = STRING | NOT_EMPTY }
-#define TEXT_OR_NULL { .is = STRING | OR_NULL }
-#define ID { .is = STRING | NOT_EMPTY, .test = am_is_id }
-#define ADDR { .is = STRING, .test = am_is_addr }
-#define ONE_LINE { .is = STRING, .test = am_is_noctl }
-#define SOME_LINE { .is = STRING | NOT_EMPTY, .test = am_is_noctl }
-
-static const struct rule text = TEXT, id = ID, address = ADDR;
-
-static const struct member submitted_file[] = {
-	{ "filename", 1, SOME_LINE },
-	{ "media_type", 1, SOME_LINE },
-	{ "size_bytes", 1, { .is = SIZE } },
-	{ "sha256", 1, { .is = STRING, .test = am_is_sha256 } },
-	{ .name = NULL }
-};
-static const struct rule submitted_files = { .is = OBJECT | CLOSED, .members = submitted_file };
-
-static const struct member draft[] = {
-	{ "to", 1, { .is = ARRAY | NOT_EMPTY, .items = &address } },
-	{ "cc", 0, { .is = ARRAY, .items = &address } },
-	{ "subject", 1, ONE_LINE },
-	{ "body_text", 1, TEXT },
-	{ "reply_to_message_id", 0, { .is = STRING | OR_NULL, .test = am_is_noctl } },
-	{ "attachments", 0, { .is = ARRAY, .items = &submitted_files } },
-	{ .name = NULL }
-};
-
-static const struct member submit_request[] = {
-	{ "contract_version", 1, VERSION },
-	{ "req_id", 1, ID },
-	{ "agent_id", 0, SOME_LINE },
-	{ "ts", 0, SOME_LINE },
-	{ "in_reply_to", 0, ONE_LINE },
-	{ "draft", 1, { .is = OBJECT | CLOSED, .members = draft } },
-	{ .name = NULL }
-};
-
-static const struct member attestation[] = {
-	{ "form", 1, { .is = STRING, .words = WORDS("self-stamp", "verifiable") } },
-	{ "token", 0, SOME_TEXT },
-	{ "claims", 0, { .is = OBJECT } },
-	{ .name = NULL }
-};
-
-static const struct member verdict_on_file[] = {
-	{ "index", 1, { .is = SIZE } },
-	{ "outcome", 1, { .is = STRING, .words = WORDS("accepted", "dlp_held", "rejected_type", "too_large") } },
-	{ "detail", 0, TEXT_OR_NULL },
-	{ .name = NULL }
-};
-static const struct rule verdicts_on_files = { .is = OBJECT, .members = verdict_on_file };
-
-static const struct member result[] = {
-	{ "contract_version", 1, VERSION },
-	{ "req_id", 1, SOME_TEXT },
-	{ "outcome", 1, { .is = STRING, .words = WORDS("accepted", "queued_for_human", "rejected") } },
-	{ "detail", 0, TEXT_OR_NULL },
-	{ "reason_code", 0, SOME_TEXT },
-	{ "ts", 0, SOME_TEXT },
-	{ "recipients", 0, { .is = ARRAY, .items = &text } },
-	{ "message_id", 0, TEXT_OR_NULL },
-	{ "job_id", 0, TEXT_OR_NULL },
-	{ "attestation", 0, { .is = OBJECT, .members = attestation } },
-	{ "attachments", 0, { .is = ARRAY, .items = &verdicts_on_files } },
-	{ .name = NULL }
-};
-
-static jv
-only_clean_bytes(jv problems, const char *path, jv object)
-{
-	static const char *const grants[] = { "content_ref", "sha256" };
-	const char *disposition = am_str(object, "disposition");
-
-	if (!am_has(object, "disposition") || (disposition != NULL && strcmp(disposition, "clean") == 0))
-		return problems;
-	for (size_t i = 0; i < 2; i++)
-		if (am_has(object, grants[i])) {
-			char at[600];
-
-			snprintf(at, sizeof at, "%s.%s", path, grants[i]);
-			problems = problem(problems, at, "stands only where disposition is \"clean\"");
-		}
-	return problems;
-}
-
-static const struct member delivered_file[] = {
-	{ "filename", 1, SOME_TEXT },
-	{ "media_type", 1, SOME_TEXT },
-	{ "size_bytes", 1, { .is = SIZE } },
-	{ "sha256", 0, { .is = STRING, .test = am_is_sha256 } },
-	{ "disposition", 1, { .is = STRING, .words = WORDS("clean", "stripped", "quarantined", "unscanned") } },
-	{ "content_ref", 0, { .is = STRING, .test = am_is_cref } },
-	{ .name = NULL }
-};
-static const struct rule delivered_files = { .is = OBJECT, .members = delivered_file, .also = only_clean_bytes };
-
-static const struct member verdict[] = {
-	{ "auth", 0, TEXT },
-	{ "screen", 0, TEXT },
-	{ "entitlement", 0, TEXT },
-	{ .name = NULL }
-};
-
-static const struct member mail[] = {
-	{ "id", 1, SOME_TEXT },
-	{ "from", 1, SOME_TEXT },
-	{ "subject", 1, TEXT },
-	{ "preview", 1, TEXT },
-	{ "mailbox", 1, SOME_TEXT },
-	{ "task_id", 0, SOME_TEXT },
-	{ "thread_id", 0, TEXT },
-	{ "in_reply_to", 0, TEXT },
-	{ "references", 0, { .is = ARRAY, .items = &text } },
-	{ "sender_standing", 0, TEXT },
-	{ "provenance", 0, TEXT },
-	{ "verdict", 0, { .is = OBJECT, .members = verdict } },
-	{ "attachments", 0, { .is = ARRAY, .items = &delivered_files } },
-	{ .name = NULL }
-};
-
-static const struct member deliver_notice[] = {
-	{ "contract_version", 1, VERSION },
-	{ "notice_id", 1, ID },
-	{ "ts", 1, SOME_TEXT },
-	{ "kind", 1, { .words = WORDS("deliver") } },
-	{ "message", 1, { .is = OBJECT, .members = mail } },
-	{ .name = NULL }
-};
-
-static jv
-dated_when_exposed(jv problems, const char *path, jv object)
-{
-	jv delivered = am_get(object, "external_mail_delivered", JV_KIND_TRUE);
-
-	if (jv_is_valid(delivered) && !am_has(object, "last_external_delivery_ts")) {
-		char at[600];
-
-		snprintf(at, sizeof at, "%s.last_external_delivery_ts", path);
-		problems = problem(problems, at, "required where external_mail_delivered is true");
-	}
-	jv_free(delivered);
-	return problems;
-}
-
-static const struct member exposure[] = {
-	{ "asserted_by", 1, { .is = STRING | NOT_EMPTY, .test = am_is_addr } },
-	{ "external_mail_delivered", 1, { .is = BOOLEAN } },
-	{ "window_start", 1, SOME_TEXT },
-	{ "window_end", 1, SOME_TEXT },
-	{ "last_external_delivery_ts", 0, SOME_TEXT },
-	{ "derived_from", 0, { .is = ARRAY, .items = &id } },
-	{ .name = NULL }
-};
-
-static const struct member peer[] = {
-	{ "id", 1, ID },
-	{ "from", 1, { .is = STRING | NOT_EMPTY, .test = am_is_addr } },
-	{ "subject", 1, TEXT },
-	{ "preview", 1, TEXT },
-	{ "mailbox", 1, { .words = WORDS("peer") } },
-	{ "task_id", 0, SOME_TEXT },
-	{ "thread_id", 0, TEXT },
-	{ "in_reply_to", 0, ID },
-	{ "references", 0, { .is = ARRAY, .items = &id } },
-	{ "sender_standing", 0, TEXT },
-	{ "provenance", 0, TEXT },
-	{ "verdict", 0, { .is = OBJECT, .members = verdict } },
-	{ "sender_exposure", 0, { .is = OBJECT, .members = exposure, .also = dated_when_exposed } },
-	{ "attachments", 0, { .is = ARRAY, .items = &delivered_files } },
-	{ .name = NULL }
-};
-
-static const struct member peer_notice[] = {
-	{ "contract_version", 1, VERSION },
-	{ "notice_id", 1, ID },
-	{ "ts", 1, SOME_TEXT },
-	{ "kind", 1, { .words = WORDS("peer") } },
-	{ "message", 1, { .is = OBJECT, .members = peer } },
-	{ .name = NULL }
-};
-
-static const struct member inbound_message[] = {
-	{ "contract_version", 1, VERSION },
-	{ "notice_id", 1, ID },
-	{ "body_text", 1, TEXT },
-	{ "id", 0, TEXT },
-	{ "date", 0, TEXT },
-	{ "from", 0, TEXT },
-	{ "to", 0, TEXT },
-	{ "cc", 0, TEXT },
-	{ "subject", 0, TEXT },
-	{ "attachments", 0, { .is = ARRAY, .items = &delivered_files } },
-	{ .name = NULL }
-};
-
-static const struct member binding_record[] = {
-	{ "agent_id", 1, SOME_TEXT },
-	{ "address", 1, SOME_TEXT },
-	{ "provisioned_ts", 1, SOME_TEXT },
-	{ "label", 0, TEXT },
-	{ "contract_version", 0, VERSION },
-	{ .name = NULL }
-};
-
-static const struct member directory[] = {
-	{ "router", 1, ADDR },
-	{ "written_at", 1, SOME_LINE },
-	{ "delegate_to", 1, { .is = ARRAY, .items = &address } },
-	{ "mail_to", 1, { .is = ARRAY, .items = &address } },
-	{ "contract_version", 0, VERSION },
-	{ .name = NULL }
-};
-
-static const struct member roster_member[] = {
-	{ "address", 1, ADDR },
-	{ "state", 1, SOME_LINE },
-	{ .name = NULL }
-};
-static const struct rule roster_members = { .is = OBJECT, .members = roster_member };
-
-static const struct member roster[] = {
-	{ "contract_version", 1, VERSION },
-	{ "router", 1, ADDR },
-	{ "written_at", 1, SOME_LINE },
-	{ "interval_s", 0, { .is = NUMBER } },
-	{ "members", 1, { .is = ARRAY, .items = &roster_members } },
-	{ .name = NULL }
-};
-
-const struct am_doc_class am_doc_classes[] = {
-	{ "submit-request", "request", "what an agent asks, in its outbox" },
-	{ "result", "result", "the runtime's answer to a request" },
-	{ "deliver-notice", "notice", "mail that arrived, or the runtime's own word" },
-	{ "peer-notice", "peer", "a task or a reply from a member of the fleet" },
-	{ "inbound-message", "message", "the body that belongs to a notice" },
-	{ "roster", "roster", "who is in the fleet" },
-	{ "directory", "directory", "whom one agent may address" },
-	{ "binding-record", "identity", "which mailbox a volume belongs to" },
-	{ NULL, NULL, NULL }
-};
-
-static const struct rule rules[] = {
-	{ .is = OBJECT | CLOSED, .members = submit_request },
-	{ .is = OBJECT, .members = result },
-	{ .is = OBJECT, .members = deliver_notice },
-	{ .is = OBJECT, .members = peer_notice },
-	{ .is = OBJECT, .members = inbound_message },
-	{ .is = OBJECT, .members = roster },
-	{ .is = OBJECT, .members = directory },
-	{ .is = OBJECT | CLOSED, .members = binding_record }
-};
-
-/* ---- applying them ---- */
-
-static jv check(jv problems, const char *path, jv v, const struct rule *r);
+static jv check(jv problems, const char *path, jv v, const struct am_rule *r);
 
 static const char *
-what(const struct rule *r)
+what(const struct am_rule *r)
 {
 	if (r->test == am_is_id)
 		return "no id: letters, digits, \"_\", \".\" and \"-\", not beginning with \".\" or \"-\"";
@@ -410,20 +123,20 @@ is_word(const char *s, size_t len, const char *const *words)
 }
 
 static jv
-check_string(jv problems, const char *path, jv v, const struct rule *r)
+check_string(jv problems, const char *path, jv v, const struct am_rule *r)
 {
 	const char *s = jv_string_value(v);
 	size_t len = (size_t)jv_string_length_bytes(jv_copy(v));
 
 	if (len == 0 && r->is & NOT_EMPTY)
-		return problem(problems, path, "empty");
+		return am_doc_problem(problems, path, "empty");
 	if (r->test != NULL && !r->test(s, len))
-		return problem(problems, path, what(r));
+		return am_doc_problem(problems, path, what(r));
 	return problems;
 }
 
 static jv
-check_words(jv problems, const char *path, jv v, const struct rule *r)
+check_words(jv problems, const char *path, jv v, const struct am_rule *r)
 {
 	char list[256] = "not ";
 	size_t n = strlen(list);
@@ -433,13 +146,13 @@ check_words(jv problems, const char *path, jv v, const struct rule *r)
 		return problems;
 	for (const char *const *w = r->words; *w != NULL && n < sizeof list; w++)
 		n += (size_t)snprintf(list + n, sizeof list - n, "%s\"%s\"", w == r->words ? "" : " or ", *w);
-	return problem(problems, path, list);
+	return am_doc_problem(problems, path, list);
 }
 
 static jv
-check_object(jv problems, const char *path, jv v, const struct rule *r)
+check_object(jv problems, const char *path, jv v, const struct am_rule *r)
 {
-	const struct member *m;
+	const struct am_rule_member *m;
 	const char *names[16];
 	char at[512];
 	size_t n = 0;
@@ -452,25 +165,25 @@ check_object(jv problems, const char *path, jv v, const struct rule *r)
 		if (jv_is_valid(child))
 			problems = check(problems, at, child, &m->rule);
 		else if (m->required)
-			problems = problem(problems, at, "missing");
+			problems = am_doc_problem(problems, at, "missing");
 		jv_free(child);
 	}
 	names[n] = NULL;
 	if (r->is & CLOSED && am_unknown_key(v, names) != NULL) {
 		snprintf(at, sizeof at, "%s.%.300s", path, am_quotes(am_unknown_key(v, names)));
-		problems = problem(problems, at, "a member that this class does not know");
+		problems = am_doc_problem(problems, at, "a member that this class does not know");
 	}
 	return r->also != NULL ? r->also(problems, path, v) : problems;
 }
 
 static jv
-check_array(jv problems, const char *path, jv v, const struct rule *r)
+check_array(jv problems, const char *path, jv v, const struct am_rule *r)
 {
 	int n = jv_array_length(jv_copy(v));
 	char at[512];
 
 	if (n == 0 && r->is & NOT_EMPTY)
-		return problem(problems, path, "empty");
+		return am_doc_problem(problems, path, "empty");
 	for (int i = 0; i < n; i++) {
 		jv item = jv_array_get(jv_copy(v), i);
 
@@ -482,7 +195,7 @@ check_array(jv problems, const char *path, jv v, const struct rule *r)
 }
 
 static jv
-check(jv problems, const char *path, jv v, const struct rule *r)
+check(jv problems, const char *path, jv v, const struct am_rule *r)
 {
 	if (r->words != NULL)
 		return check_words(problems, path, v, r);
@@ -510,72 +223,22 @@ check(jv problems, const char *path, jv v, const struct rule *r)
 		break;
 	case JV_KIND_NUMBER:
 		if (r->is & SIZE && !am_is_size(v))
-			return problem(problems, path, "not a whole number from 0 to 10^15 - 1");
+			return am_doc_problem(problems, path, "not a whole number from 0 to 10^15 - 1");
 		if (r->is & NUMBER && jv_number_value(v) < 0)
-			return problem(problems, path, "less than 0");
+			return am_doc_problem(problems, path, "less than 0");
 		if (r->is & (SIZE | NUMBER))
 			return problems;
 		break;
 	default:
 		break;
 	}
-	return problem(problems, path,
+	return am_doc_problem(problems, path,
 	    r->is & OBJECT ? "not an object" : r->is & ARRAY ? "not an array" :
 	    r->is & BOOLEAN ? "not true or false" : r->is & (SIZE | NUMBER) ? "not a number" :
 	    r->is & OR_NULL ? "neither a string nor null" : "not a string");
 }
 
-/* ---- what no table can say (spec protocol, section 13.3) ---- */
-
-static jv
-check_indexes(jv problems, jv doc)
-{
-	jv list = am_get(doc, "attachments", JV_KIND_ARRAY);
-	int n = jv_is_valid(list) ? jv_array_length(jv_copy(list)) : 0;
-	char at[64];
-
-	for (int i = 0; i < n; i++) {
-		jv item = jv_array_get(jv_copy(list), i);
-		jv index = am_get(item, "index", JV_KIND_NUMBER);
-
-		snprintf(at, sizeof at, "$.attachments[%d].index", i);
-		if (jv_is_valid(index) && jv_number_value(index) != i)
-			problems = problem(problems, at, "not the position in the array");
-		jv_free(index);
-		jv_free(item);
-	}
-	jv_free(list);
-	return problems;
-}
-
-static jv
-check_grants(jv problems, jv doc)
-{
-	jv message = am_get(doc, "message", JV_KIND_OBJECT);
-	int nested = jv_is_valid(message);
-	jv list = am_get(nested ? message : doc, "attachments", JV_KIND_ARRAY);
-	int n = jv_is_valid(list) ? jv_array_length(jv_copy(list)) : 0;
-	jv notice_id = am_get(doc, "notice_id", JV_KIND_STRING);
-	char at[64];
-
-	for (int i = 0; i < n; i++) {
-		jv item = jv_array_get(jv_copy(list), i), ref, want;
-
-		if (am_has(item, "content_ref")) {
-			ref = jv_object_get(jv_copy(item), jv_string("content_ref"));
-			want = jv_string_concat(jv_is_valid(notice_id) ? jv_copy(notice_id) : jv_string("?"),
-			    jv_string_fmt(".attachments/%d", i));
-			snprintf(at, sizeof at, "$%s.attachments[%d].content_ref", nested ? ".message" : "", i);
-			if (!jv_equal(ref, want))
-				problems = problem(problems, at, "not notice_id.attachments/INDEX of this entry");
-		}
-		jv_free(item);
-	}
-	jv_free(notice_id);
-	jv_free(list);
-	jv_free(message);
-	return problems;
-}
+/* ---- the classes ---- */
 
 static int
 index_of(const char *doc_class)
@@ -589,27 +252,21 @@ index_of(const char *doc_class)
 jv
 am_doc_problems(const char *doc_class, jv doc)
 {
-	const struct rule *r = &rules[index_of(doc_class)];
-	jv problems = check(jv_array(), "$", doc, r);
-
-	if (r->members == result)
-		return check_indexes(problems, doc);
-	if (r->members == deliver_notice || r->members == peer_notice || r->members == inbound_message)
-		return check_grants(problems, doc);
-	return problems;
+	return check(jv_array(), "$", doc, &am_doc_rules[index_of(doc_class)]);
 }
 
 int
 am_doc_version_refused(const char *doc_class, jv doc)
 {
-	const struct rule *r = &rules[index_of(doc_class)];
-	int optional = r->members == binding_record || r->members == directory;
+	const struct am_rule_member *version = am_doc_rules[index_of(doc_class)].members;
 	const char *s;
 
 	if (jv_get_kind(doc) != JV_KIND_OBJECT)
 		return 0;
+	while (strcmp(version->name, "contract_version") != 0)		/* every class has it */
+		version++;
 	if (!am_has(doc, "contract_version"))
-		return !optional;
+		return version->required;
 	if ((s = am_str(doc, "contract_version")) == NULL || *s == '\0')
 		return 1;
 	if (s[strspn(s, "0123456789")] != '\0')
