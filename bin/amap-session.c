@@ -211,7 +211,8 @@ start(const struct am_turn *t)
 
 	if (body == NULL)
 		return -1;
-	if (fwrite(t->body, 1, t->body_len, body) != t->body_len || fflush(body) != 0 || lseek(fileno(body), 0, SEEK_SET) != 0) {
+	if (fcntl(fileno(body), F_SETFD, FD_CLOEXEC) != 0 || fwrite(t->body, 1, t->body_len, body) != t->body_len ||
+	    fflush(body) != 0 || lseek(fileno(body), 0, SEEK_SET) != 0) {
 		rc = errno;
 		fclose(body);
 		errno = rc;

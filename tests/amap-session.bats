@@ -123,7 +123,8 @@ id-3 delivered"
 }
 
 @test "a command that fails is run again, later each time, and given up in the end" {
-	session --tries 3 'echo "$AMAP_TURN_TRY $(cat)"; [ "$(cat "$0")" ] 2>/dev/null; exit 7'
+	export BEGAN=$PWD/began
+	session --tries 3 'date +%s.%N >>"$BEGAN"; echo "$AMAP_TURN_TRY $(cat)"; exit 7'
 	deliver '"x"'
 	eventually 8 grep -q '^amap-session: turn-given-up after=3 why=exit-7' "$M/log"
 	run -0 cat "$M/out"
@@ -132,9 +133,31 @@ id-3 delivered"
 3 x"
 	run -0 grep -c 'turn-failed try=[12] why=exit-7 again_ms=[12]000' "$M/log"
 	assert_output 2
+	run -0 awk 'NR > 1 { print ($1 - last >= NR - 1 && $1 - last < NR + 1) } { last = $1 }' began
+	assert_output "1
+1"
 	deliver_next() { kill "$REPLIES"; rm -f "$T/cc-socks/0123456789abcdef.sock"; deliver "$1"; }
 	deliver_next '"y"'
 	eventually 5 grep -q '^1 y' "$M/out"
+}
+
+@test "the command gets the turn's own fields, every signal, and no descriptor of the session's" {
+	export AMAP_TURN_FROM=old@evil.example AMAP_TURN_ID=old AMAP_TURN_SUBJECT=old AMAP_TURN_IN_REPLY_TO=old AMAP_TURN_KIND=old
+	# 32 and 33 are the C library's own.
+	look='sed -n "s/180000000\$/000000000/; /^Sig[BI]/p" /proc/self/status; ls /proc/self/fd; echo end'
+	rest=$(sh -c "$look" </dev/null 2>"$M/log" 3>&-)
+	session "env | grep ^AMAP_TURN_ | sort; $look"
+	deliver "$(turn "$ALPHA" alpha-7 x)" '"plain"'
+	eventually 5 eval '[ "$(grep -c end "$M/out")" -eq 2 ]'
+	run -0 cat "$M/out"
+	assert_output "AMAP_TURN_FROM=$ALPHA
+AMAP_TURN_ID=alpha-7
+AMAP_TURN_KIND=peer
+AMAP_TURN_TRY=1
+$rest
+AMAP_TURN_KIND=text
+AMAP_TURN_TRY=1
+$rest"
 }
 
 @test "a command that is not there fails the turn, not the session" {
