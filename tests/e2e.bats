@@ -49,7 +49,7 @@ turns() {
 	jq -s --arg who "$1" --arg p "$2" 'map(select(.who == $who and .tools != [] and (.news.text | test($p)))) | length' requests
 }
 
-@test "a delegation between two real sessions, there and back" {
+@test "B77 a delegation between two real sessions, there and back" {
 	scenario delegation
 	# beta's first turn came from outside, and all nine mail tools and the policy were there.
 	run -0 jq -cs 'map(select(.who == "beta"))[0] | [(.tools | length), .system, (.news.text | test("from-name=\"alpha@fleet.example\""))]' requests

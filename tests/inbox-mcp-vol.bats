@@ -331,8 +331,22 @@ beta,2"
 	assert_output "read_attachment: its bytes cannot be read: Too many levels of symbolic links"
 }
 
-@test "bytes that are no text are not shown" {
-	for content in '\377\376' 'a\0b'; do
+@test "a digest, a reference or a disposition that is not exactly its form publishes nothing" {
+	with_files
+	for change in '.sha256 += "\n"' '.sha256 |= ascii_upcase' '.content_ref += "\n"' '.content_ref = "y.attachments/0"' \
+	    '.content_ref |= sub("/0$"; "/00")' '.content_ref |= sub("/0$"; "/1")' '.disposition = "Clean"' \
+	    'del(.sha256)' '.content_ref = 7'; do
+		jq -c ".attachments[0] |= ($change)" "peer/messages/notice-$NID.json" >peer/messages/notice-x.json
+		sed -i 's/"content_ref":"'"$NID"'/"content_ref":"x/' peer/messages/notice-x.json
+		mkdir -p peer/notices/x.attachments
+		cp "peer/notices/$NID.attachments/0" peer/notices/x.attachments/0
+		run -1 call read_attachment '{"message_id":"x","index":0}'
+		assert_line --partial "read_attachment: its bytes are withheld; disposition=" || fail "$change: $output"
+	done
+}
+
+@test "bytes that are no text, or more than 64 KiB of it, are not shown" {
+	for content in '\377\376' 'a\0b' "$(printf '%065537d' 1)"; do
 		printf "$content" >"peer/notices/$NID.attachments/0"
 		sha=$(sha256sum <"peer/notices/$NID.attachments/0" | cut -c1-64)
 		size=$(wc -c <"peer/notices/$NID.attachments/0")

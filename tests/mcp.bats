@@ -12,7 +12,7 @@ answers() {
 	    sed 's/\("protocolVersion":"[^"]*"\),.*/\1}}/'
 }
 
-@test "every exchange of the table is answered as written, and nothing else is" {
+@test "B73 B74 every exchange of the table is answered as written, and nothing else is" {
 	local -i block=0
 	while IFS= read -r line || [ -n "$line" ]; do
 		case $line in
@@ -40,6 +40,32 @@ answers() {
 	assert_output '{"jsonrpc":"2.0","id":1,"result":{}}'
 	assert_equal "$stderr" "inbox-submit: bound to beta@fleet.example (informational)
 inbox-submit: ignored a line that is not JSON: line 1: a word that JSON does not know"
+}
+
+@test "what the identity file says is told clean, or why it cannot be; it is never in the way" {
+	mkdir root
+	told() {
+		run -0 --separate-stderr env MAILBOX_ROOT_DIR="$PWD/root" inbox-submit mcp <<<'{"id":1,"method":"ping"}'
+		assert_output '{"jsonrpc":"2.0","id":1,"result":{}}'
+		assert_equal "$stderr" "${1:+inbox-submit: $1}"
+	}
+	told ''
+	while IFS='|' read -r text words; do
+		printf '%b' "$text" >root/identity.json
+		told "${words/IDENTITY/$PWD/root/identity.json}"
+	done <<-'E'
+	[]|
+	{"address":7}|
+	{"address":""}|
+	{"address":"a\\u001b[31mb\\u2028c"}|bound to a [31mb c (informational)
+	{"address":"a"|IDENTITY: line 1: an object without its end
+	\xff|IDENTITY: line 1: not JSON
+	E
+	printf '{"address":"%065537d"}' 1 >root/identity.json
+	told "$PWD/root/identity.json: larger than 65536 bytes"
+	rm root/identity.json
+	mkfifo root/identity.json
+	told "$PWD/root/identity.json: not a regular file"
 }
 
 @test "B70 long lines are read whole up to 4 MiB; a longer one is refused once and the next is read" {

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 
 #include "connector/clean.h"
 #include "connector/inject.h"
-#include "file.h"
 #include "id.h"
 #include "json.h"
 
@@ -23,26 +21,17 @@
 static char *
 read_token(const char *key_file, char why[512])
 {
-	int fd = open(key_file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	const char *token = NULL;
-	char *text = NULL, *copy = NULL;
-	size_t len;
-	jv key = jv_invalid();
+	jv key = am_json_read_regular(key_file, 1, KEY_MAX);
+	const char *token = am_str(key, "peerToken");
+	char *copy = NULL;
 
-	if (fd < 0 || (text = am_read_fd(fd, KEY_MAX, &len)) == NULL) {
-		snprintf(why, 512, "key file %s: %s", key_file, strerror(errno));
-	} else {
-		key = am_json_parse(text, len);
-		token = am_str(key, "peerToken");
-		if (token == NULL || token[0] == '\0')
-			snprintf(why, 512, "key file %s: it holds no peerToken", key_file);
-		else
-			copy = strdup(token);
-		jv_free(key);
-	}
-	free(text);
-	if (fd >= 0)
-		close(fd);
+	if (!jv_is_valid(key))
+		snprintf(why, 512, "key file %s: %s", key_file, am_json_why(jv_copy(key)));
+	else if (token == NULL || token[0] == '\0')
+		snprintf(why, 512, "key file %s: it holds no peerToken", key_file);
+	else
+		copy = strdup(token);
+	jv_free(key);
 	return copy;
 }
 

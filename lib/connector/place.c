@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,6 @@
 #include "connector/clean.h"
 #include "connector/place.h"
 #include "diag.h"
-#include "file.h"
 #include "json.h"
 #include "path.h"
 
@@ -135,27 +133,18 @@ am_make_dirs(const char *path)
 void
 am_identity_notice(void)
 {
-	char *path, *text, *shown;
+	char *root, *path, *shown;
 	const char *address;
-	size_t len;
 	jv doc;
 
 	if (am_env("MAILBOX_ROOT_DIR") == NULL)
 		return;
-	path = am_place("MAILBOX_ROOT_DIR", "");
-	text = path;
-	path = am_path_join(text, "identity.json");
-	free(text);
-	text = NULL;
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-		free(path);
-		return;
-	}
-	if (fd < 0 || (text = am_read_fd(fd, IDENTITY_MAX, &len)) == NULL) {
-		am_warn("%s", path);
-	} else if (!jv_is_valid(doc = am_json_parse(text, len))) {
+	root = am_place("MAILBOX_ROOT_DIR", "");
+	path = am_path_join(root, "identity.json");
+	doc = am_json_read_regular(path, 0, IDENTITY_MAX);
+	if (!jv_is_valid(doc) && (errno == ENOENT || errno == ENOTDIR)) {
+		jv_free(doc);
+	} else if (!jv_is_valid(doc)) {
 		am_warnx("%s: %s", path, am_json_why(doc));
 	} else {
 		if ((address = am_str(doc, "address")) != NULL && address[0] != '\0') {
@@ -165,8 +154,6 @@ am_identity_notice(void)
 		}
 		jv_free(doc);
 	}
-	if (fd >= 0)
-		close(fd);
-	free(text);
+	free(root);
 	free(path);
 }
