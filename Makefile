@@ -5,7 +5,7 @@
 PREFIX = /usr/local
 DESTDIR =
 CC = cc
-CFLAGS = -O2 -g
+CFLAGS = -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2
 LDFLAGS =
 WARN = -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 VERSION = 0.1.0
@@ -29,7 +29,7 @@ $(BUILD)/bin/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
 
 # Starts inside foreign root file systems. The sanitizers have no static form.
 $(BUILD)/bin/amap-confine: $(BUILD)/bin/amap-confine.o $(BUILD)/libamap.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),,-static) -o $@ $< $(BUILD)/libamap.a -lyaml -lseccomp
+	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),,-static-pie) -o $@ $< $(BUILD)/libamap.a -lyaml -lseccomp
 
 # What starts inside a sandbox brings its own loader and libraries, because the image may be of
 # another distribution: payload.list names the programs and the libraries, and where they are there.

@@ -30,7 +30,7 @@ hoist(int top, int sub, unsigned long *serial)
 		if (unlinkat(sub, e->d_name, 0) == 0)
 			continue;
 		/* moving a directory writes its "..": it must be writable itself */
-		fchmodat(sub, e->d_name, 0700, AT_SYMLINK_NOFOLLOW);
+		(void)!fchmodat(sub, e->d_name, 0700, AT_SYMLINK_NOFOLLOW);
 		snprintf(name, sizeof name, ".hoisted-%lu", (*serial)++);
 		rc = renameat2(sub, e->d_name, top, name, RENAME_NOREPLACE);
 		if (rc != 0 && errno == EEXIST)
@@ -64,7 +64,7 @@ ams_empty(int top)
 			found = 1;
 			if (unlinkat(top, e->d_name, 0) == 0 || unlinkat(top, e->d_name, AT_REMOVEDIR) == 0)
 				continue;
-			fchmodat(top, e->d_name, 0700, AT_SYMLINK_NOFOLLOW);
+			(void)!fchmodat(top, e->d_name, 0700, AT_SYMLINK_NOFOLLOW);
 			if ((sub = openat(top, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
 				rc = -1;
 				break;
