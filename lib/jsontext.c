@@ -119,27 +119,55 @@ put_member(struct text *t, jv key, jv v, int first, int depth)
 	jv_free(v);
 }
 
+struct member {
+	jv key, value;
+	const char *s;
+	size_t len;
+};
+
+static int
+by_bytes(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int d = memcmp(x->s, y->s, x->len < y->len ? x->len : y->len);
+
+	return d != 0 ? d : (x->len > y->len) - (x->len < y->len);
+}
+
+/* jv_keys would make an array, and each key of it be looked up again. */
+static void
+put_sorted(struct text *t, jv o, int depth)
+{
+	size_t n = 0, room = (size_t)jv_object_length(jv_copy(o));
+	struct member few[32], *v = room <= 32 ? few : calloc(room, sizeof *v);
+
+	if (v == NULL)
+		abort();
+	for (int i = jv_object_iter(o); jv_object_iter_valid(o, i); i = jv_object_iter_next(o, i), n++) {
+		v[n].key = jv_object_iter_key(o, i);
+		v[n].value = jv_object_iter_value(o, i);
+		v[n].s = jv_string_value(v[n].key);
+		v[n].len = (size_t)jv_string_length_bytes(jv_copy(v[n].key));
+	}
+	qsort(v, n, sizeof *v, by_bytes);
+	for (size_t i = 0; i < n; i++)
+		put_member(t, v[i].key, v[i].value, i == 0, depth + 1);
+	if (v != few)
+		free(v);
+}
+
 static void
 put_object(struct text *t, jv o, int depth)
 {
-	int first = 1;
+	int begin = jv_object_iter(o), empty = !jv_object_iter_valid(o, begin);
 
 	am_buf_byte(&t->out, '{');
-	if (t->style == AM_SORTED) {
-		jv keys = jv_keys(jv_copy(o));
-		int n = jv_array_length(jv_copy(keys));
-
-		for (int i = 0; i < n; i++, first = 0) {
-			jv key = jv_array_get(jv_copy(keys), i);
-
-			put_member(t, key, jv_object_get(jv_copy(o), jv_copy(key)), first, depth + 1);
-		}
-		jv_free(keys);
-	} else {
-		for (int i = jv_object_iter(o); jv_object_iter_valid(o, i); i = jv_object_iter_next(o, i), first = 0)
-			put_member(t, jv_object_iter_key(o, i), jv_object_iter_value(o, i), first, depth + 1);
-	}
-	if (!first)
+	if (t->style == AM_SORTED)
+		put_sorted(t, o, depth);
+	else
+		for (int i = begin; jv_object_iter_valid(o, i); i = jv_object_iter_next(o, i))
+			put_member(t, jv_object_iter_key(o, i), jv_object_iter_value(o, i), i == begin, depth + 1);
+	if (!empty)
 		put_line(t, depth);
 	am_buf_byte(&t->out, '}');
 }
