@@ -134,34 +134,62 @@ am_write_all(int fd, const void *bytes, size_t len)
 }
 
 int
-am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode)
+am_draft(struct am_draft *d, int dirfd, const char *name, const void *bytes, size_t len, mode_t mode)
 {
-	char temp[256], random[13];
-	int fd, saved;
+	char random[13];
 
+	d->dir = dirfd;
 	am_random_hex(random, 6);
 	/* A long name is cut so that the temporary one still fits a directory entry. */
-	if (snprintf(temp, sizeof temp, ".%.200s.%s.tmp", name, random) >= (int)sizeof temp) {
+	if (snprintf(d->name, sizeof d->name, "%s", name) >= (int)sizeof d->name ||
+	    snprintf(d->temp, sizeof d->temp, ".%.200s.%s.tmp", name, random) >= (int)sizeof d->temp) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
+	d->fd = openat(dirfd, d->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (d->fd < 0)
 		return -1;
-	if (am_write_all(fd, bytes, len) != 0 || fchmod(fd, mode) != 0 || fsync(fd) != 0) {
-		saved = errno;
-		close(fd);
-		goto fail;
-	}
-	if (close(fd) != 0 || renameat(dirfd, temp, dirfd, name) != 0) {
-		saved = errno;
-		goto fail;
-	}
-	return fsync(dirfd);
-fail:
-	unlinkat(dirfd, temp, 0);
-	errno = saved;
+	if (am_write_all(d->fd, bytes, len) == 0 && fchmod(d->fd, mode) == 0)
+		return 0;
+	am_draft_drop(d);
 	return -1;
+}
+
+void
+am_draft_drop(struct am_draft *d)
+{
+	int saved = errno;
+
+	if (d->fd >= 0)
+		close(d->fd);
+	unlinkat(d->dir, d->temp, 0);
+	errno = saved;
+}
+
+int
+am_draft_place(struct am_draft *d)
+{
+	int fd = d->fd;
+
+	d->fd = -1;
+	if (close(fd) == 0 && renameat(d->dir, d->temp, d->dir, d->name) == 0)
+		return 0;
+	am_draft_drop(d);
+	return -1;
+}
+
+int
+am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode)
+{
+	struct am_draft d;
+
+	if (am_draft(&d, dirfd, name, bytes, len, mode) != 0)
+		return -1;
+	if (fsync(d.fd) != 0) {
+		am_draft_drop(&d);
+		return -1;
+	}
+	return am_draft_place(&d) != 0 ? -1 : fsync(dirfd);
 }
 
 int

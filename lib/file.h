@@ -38,10 +38,21 @@ char *am_read_fd(int fd, size_t max, size_t *len);
 int am_write_all(int fd, const void *bytes, size_t len);
 
 /*
- * Publishes a file whole: a temporary sibling ".NAME.XXXXXX.tmp" (exclusive,
- * not followed), write, fsync, fchmod to the exact mode, rename, fsync of the
- * directory. On any failure nothing is left and what stood at the name still
- * stands. name has no slash; dirfd is the directory itself.
+ * A file that does not bear its name yet: a temporary sibling
+ * ".NAME.XXXXXX.tmp" (exclusive, not followed), written, of the exact mode,
+ * not flushed. name has no slash; dirfd is the directory itself, and stays open.
+ */
+struct am_draft {
+	int dir, fd;
+	char temp[256], name[256];
+};
+int am_draft(struct am_draft *d, int dirfd, const char *name, const void *bytes, size_t len, mode_t mode);
+int am_draft_place(struct am_draft *d);		/* renames; on failure nothing is left */
+void am_draft_drop(struct am_draft *d);		/* errno stays */
+
+/*
+ * Publishes a file whole: a draft, fsync, rename, fsync of the directory. On any failure
+ * nothing is left and what stood at the name still stands.
  */
 int am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode);
 

@@ -194,16 +194,21 @@ setup_tasks() {
 	setup_tasks
 	request alpha 1 beta
 	FAULT_TRACE=$PWD/trace LD_PRELOAD=$asan$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once
-	# Each renamed file was flushed before, and its directory right after.
-	awk '$1 == "fsync" { flushed[$2] = 1; last = $2 }
-	    $1 == "write" { delete flushed[$2] }
-	    pending != "" && $1 != "fsync" && $1 != "open" { print "not flushed: " pending; bad = 1; pending = "" }
-	    pending != "" && $1 == "fsync" && $2 == pending { pending = "" }
-	    $1 == "rename" && $3 !~ /processed/ {
+	# A file is flushed before it gets its name; what an earlier step says, and its name, before the next begins.
+	awk -v home="$PWD/home/" 'function durable(what, i) {
+		for (i in dirty) { print "not flushed before " what ": " i; bad = 1 }
+		delete dirty }
+	    $1 == "fsync" { flushed[$2] = 1; delete dirty[$2] }
+	    $1 == "write" || $1 == "pwrite" { delete flushed[$2]; if ($2 ~ /log.jsonl$/) dirty[$2] }
+	    $1 == "pwrite" && $2 ~ /intent$/ { dirty[$2] }
+	    $1 == "create" && ($2 ~ /state\/alpha\/results|outbox\/results/) { durable($2) }
+	    $1 == "rename" {
+		if ($3 ~ /peer/) { if (home "router-state/.intent" in dirty) { print "intent not flushed before " $3; bad = 1 } }
+		if ($3 ~ /processed/) { durable($3); next }
 		if (!flushed[$2]) { print "renamed unflushed: " $0; bad = 1 }
-		pending = $3; sub("/[^/]*$", "", pending); names = names " " $3 }
-	    END { exit bad }' trace
-	steps=$(grep -oE '^rename .*|^fsync .*/(\.intent|log\.jsonl)$' trace | sed -E 's/^rename [^ ]* //; s/^fsync //' |
+		dir = $3; sub("/[^/]*$", "", dir); dirty[dir]; n++ }
+	    END { exit bad || n != 5 }' trace
+	steps=$(grep -oE '^rename .*|^fsync .*/\.intent$|^write .*/log\.jsonl$' trace | sed -E 's/^rename [^ ]* //; s/^(fsync|write) //' |
 	    sed -E "s|$PWD/home/||; s/notice-[0-9a-f]{32}/N/" | xargs -n1)
 	assert_equal "$steps" "router-state/.intent
 instances/beta/peer/messages/N.json
@@ -213,4 +218,30 @@ instances/beta/peer/notices/N.json
 router-state/alpha/results/1.json
 instances/alpha/outbox/results/1.json
 instances/alpha/outbox/processed/req-1.json"
+}
+
+@test "a loss of power that kept the notice and not what came before it: all of it is written again, under its id" {
+	setup_tasks
+	request alpha 1 beta
+	mv home prepared
+	for lost in home/instances/beta/peer/messages/notice-N.json home/router-state/beta/delivered/notice-N.json \
+	    home/router-state/beta/audit/log.jsonl; do
+		# Killed after the notice, before the answer.
+		for ((n = 1; ; n++)); do
+			rm -rf home
+			cp -a prepared home
+			FAULT_AT=$n FAULT_DO=kill LD_PRELOAD=$asan$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once 2>/dev/null || true
+			files beta/peer
+			[ "$placed" = 0 ] || break
+		done
+		id=$(basename home/instances/beta/peer/notices/notice-*.json .json)
+		[ ! -e home/router-state/alpha/results/1.json ]
+		rm "${lost/notice-N/$id}"
+		once 2>/dev/null
+		answered
+		assert_equal "$(ls home/instances/beta/peer/notices home/instances/beta/peer/messages home/router-state/beta/delivered | grep -c "$id")" 3
+		assert_equal "$(jq -r .notice_id home/router-state/beta/audit/log.jsonl | sort -u)" "${id#notice-}"
+		assert_equal "$(jq -r .message_id home/instances/alpha/outbox/results/1.json)" "${id#notice-}"
+		run -0 amap-router check home/router-state
+	done
 }

@@ -373,3 +373,19 @@ null'
 	done >got
 	assert_equal "$(xargs <got)" "false false true"
 }
+
+@test "ten recipients in turn, over and over: each placement is in its own recipient's directories" {
+	names=$(seq -f 'm%.0f' 10)
+	fleet '"task_graph":"all"' alpha $names
+	once 2>/dev/null
+	for i in $(seq 20); do
+		put alpha "$i" "{\"contract_version\":\"2\",\"req_id\":\"$i\",\"draft\":{\"to\":[\"m$((i % 10 + 1))@fleet.example\"],\"subject\":\"m$((i % 10 + 1))\",\"body_text\":\"\"}}"
+	done
+	once 2>/dev/null
+	for to in $names; do
+		assert_equal "$(jq -r .message.subject home/instances/"$to"/peer/notices/*.json | xargs)" "$to $to"
+		assert_equal "$(jq -r .to_instance home/router-state/"$to"/audit/log.jsonl | xargs)" "$to $to"
+	done
+	run -0 amap-router check home/router-state
+	assert_output "0 problems, 0 notes"
+}

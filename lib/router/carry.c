@@ -10,6 +10,34 @@ placed_line(const struct amr_plan *p)
 	return am_set_str(d, "reply_basis", p->basis);
 }
 
+static void
+begin_line(const struct amr_router *r, struct amr_letter *l, struct amr_inst *from, const struct amr_plan *p)
+{
+	l->exposure = amr_exposure(r, from);
+	l->audit = placed_line(p);
+}
+
+static void
+end_line(struct amr_letter *l)
+{
+	jv_free(l->exposure);
+	jv_free(l->audit);
+	l->exposure = l->audit = jv_invalid();
+}
+
+/* A loss of power may have kept the notice and lost the line. */
+static void
+complete_audit(const struct amr_router *r, struct amr_letter *l, struct amr_inst *from, struct amr_inst *to,
+    const struct amr_plan *p, struct amr_target *t)
+{
+	if (amr_audit_tells(r, to->name, t->nid))
+		return;
+	begin_line(r, l, from, p);
+	if (amr_place_audit(r, l, to, 1, t->nid, p->ts) != 0)
+		t->placed = AM_DOUBT;
+	end_line(l);
+}
+
 int
 amr_carry_out(struct amr_router *r, struct amr_inst *from, const struct amr_request *q, struct amr_plan *p, int resumed)
 {
@@ -29,6 +57,8 @@ amr_carry_out(struct amr_router *r, struct amr_inst *from, const struct amr_requ
 		if (to == NULL || to->at < 0 || (t->peer && !amr_conf_has_peer(r->conf, (size_t)to->at)))
 			continue;
 		if (resumed && (t->placed = (int)amr_placed_already(r, to, t->peer, t->nid)) != AM_FAILED) {
+			if (t->peer && !t->from_router && t->placed == AM_PLACED)
+				complete_audit(r, &l, from, to, p, t);
 			doubt |= t->placed == AM_DOUBT;
 			reached |= t->placed == AM_PLACED;
 			continue;
@@ -38,12 +68,9 @@ amr_carry_out(struct amr_router *r, struct amr_inst *from, const struct amr_requ
 				continue;	/* there is nothing to tell */
 			t->placed = (int)amr_place_decision(r, from, q, p, t);
 		} else if (t->peer) {
-			l.exposure = amr_exposure(r, from);
-			l.audit = placed_line(p);
+			begin_line(r, &l, from, p);
 			t->placed = (int)amr_place(r, &l, to, 1, t->nid, p->ts);
-			jv_free(l.exposure);
-			jv_free(l.audit);
-			l.exposure = l.audit = jv_invalid();
+			end_line(&l);
 		} else {
 			mark = amr_inbox_before(r, to);
 			t->placed = (int)amr_place(r, &l, to, 0, t->nid, p->ts);

@@ -8,6 +8,7 @@
 #include "file.h"
 #include "id.h"
 #include "router/deliver.h"
+#include "router/flush.h"
 #include "router/log.h"
 #include "utf8.h"
 
@@ -169,103 +170,170 @@ tree_path(const struct amr_router *r, const struct amr_inst *to, int peer, const
 	return out;
 }
 
-static int
-open_leaf(const struct amr_router *r, const struct amr_inst *to, int root, int peer, const char *leaf)
-{
-	char path[128];
+/* One placement under way: drafts in the order in which they get their names, and what is flushed after that. */
+struct placement {
+	struct am_draft *draft;
+	size_t n, placed;
+	int blobs, log;			/* the directory of the attachments, the audit log */
+	int dirs[5];
+	size_t n_dirs;
+	const char *step;		/* what is being done, for the message */
+};
 
-	return amr_dir(root, tree_path(r, to, peer, leaf, path, sizeof path));
+static int
+draft(struct placement *p, int dir, const char *name, const void *bytes, size_t len)
+{
+	if (am_draft(&p->draft[p->n], dir, name, bytes, len, 0600) != 0)
+		return -1;
+	p->n++;
+	return 0;
 }
 
 static int
-write_blobs(const struct amr_letter *l, int notices, const char *nid)
+draft_json(struct placement *p, int dir, const char *name, jv doc)
+{
+	size_t len;
+	char *text = am_json_text(doc, AM_SORTED, &len);
+	int rc = dir < 0 ? -1 : draft(p, dir, name, text, len), saved = errno;
+
+	free(text);
+	jv_free(doc);
+	errno = saved;
+	return rc;
+}
+
+static int
+draft_blobs(struct placement *p, const struct amr_letter *l, int notices, const char *nid)
 {
 	char name[64];
-	int dir, rc = 0, saved;
 
 	if (l->n_blobs == 0)
 		return 0;
 	snprintf(name, sizeof name, "%s.attachments", nid);
 	amr_remove_tree(notices, name);		/* of an attempt that was cut short */
-	if ((dir = amr_dir(notices, name)) < 0)
+	if ((p->blobs = amr_dir(notices, name)) < 0)
 		return -1;
-	for (size_t i = 0; i < l->n_blobs && rc == 0; i++) {
+	p->dirs[p->n_dirs++] = p->blobs;
+	for (size_t i = 0; i < l->n_blobs; i++) {
 		snprintf(name, sizeof name, "%zu", i);
-		rc = am_publish(dir, name, l->blobs[i].bytes, l->blobs[i].len, 0600);
+		if (draft(p, p->blobs, name, l->blobs[i].bytes, l->blobs[i].len) != 0)
+			return -1;
 	}
-	saved = errno;
-	close(dir);
+	return 0;
+}
+
+/* Everything is written, and durable but for the names. */
+static int
+prepare(struct placement *p, const struct amr_router *r, const struct amr_letter *l, const struct amr_inst *to, int peer,
+    const char *nid, const char *ts)
+{
+	const struct amr_member *m = &r->conf->members[to->at];
+	char from[AM_ADDRESS_MAX], address[AM_ADDRESS_MAX], name[64];
+	int notices, messages, *fds, rc;
+
+	amr_conf_address_of(r->conf, l->from, from);
+	amr_conf_address_of(r->conf, to->name, address);
+	snprintf(name, sizeof name, "notice-%s.json", nid);
+	p->step = "its notices";
+	if ((notices = amr_use_lane(m, peer ? 'p' : 'i', "notices")) < 0)
+		return -1;
+	p->step = "its messages";
+	if ((messages = amr_use_lane(m, peer ? 'p' : 'i', "messages")) < 0)
+		return -1;
+	p->step = "an attachment";
+	if (draft_blobs(p, l, notices, nid) != 0)
+		return -1;
+	p->step = "the message";
+	if (draft_json(p, messages, name, message_document(l, nid, ts, from, address)) != 0)
+		return -1;
+	p->dirs[p->n_dirs++] = messages;
+	p->step = "the ledger";
+	if (draft_json(p, amr_use_state(r, to->name, "delivered"), name, ledger_record(l, to->name, peer, nid, ts, from)) != 0)
+		return -1;
+	p->dirs[p->n_dirs++] = p->draft[p->n - 1].dir;
+	p->step = "the notice";
+	if (draft_json(p, notices, name, notice_document(l, peer, nid, ts, from)) != 0)
+		return -1;
+	p->dirs[p->n_dirs++] = notices;
+	if ((fds = calloc(p->n + 1, sizeof *fds)) == NULL)
+		abort();
+	for (size_t i = 0; i < p->n; i++)
+		fds[i] = p->draft[i].fd;
+	fds[p->n] = r->intent_fd;
+	rc = amr_flush(fds, p->n + (r->intent_fd >= 0));
+	free(fds);
+	return rc;
+}
+
+static int
+begin_audit(const struct amr_router *r, const struct amr_letter *l, const struct amr_inst *to, int peer, const char *nid,
+    const char *ts)
+{
+	char from[AM_ADDRESS_MAX], address[AM_ADDRESS_MAX];
+
+	amr_conf_address_of(r->conf, l->from, from);
+	amr_conf_address_of(r->conf, to->name, address);
+	return amr_audit_begin(r, to->name, ts, audit_line(l, to->name, peer, nid, from, address));
+}
+
+int
+amr_place_audit(const struct amr_router *r, const struct amr_letter *l, const struct amr_inst *to, int peer, const char *nid,
+    const char *ts)
+{
+	int fd = begin_audit(r, l, to, peer, nid, ts), rc = fd < 0 ? -1 : fdatasync(fd), saved = errno;
+
+	if (fd >= 0)
+		close(fd);
 	errno = saved;
 	return rc;
 }
 
-/* The commit. A failure after the rename leaves it visible: written once more, then in doubt. */
+/* Names in their order, the notice last: it is the commit, and from then on there is no way back. */
 static enum amr_placed
-write_notice(int notices, const char *name, jv doc)
+commit(struct placement *p, const struct amr_router *r, const struct amr_letter *l, const struct amr_inst *to, int peer,
+    const char *nid, const char *ts)
 {
-	struct stat st;
-
-	if (amr_publish_json(notices, name, jv_copy(doc), 0600) == 0) {
-		jv_free(doc);
-		return AM_PLACED;
+	for (; p->placed + 1 < p->n; p->placed++)
+		if (am_draft_place(&p->draft[p->placed]) != 0) {
+			p->placed++;
+			return AM_FAILED;
+		}
+	p->step = "the audit log";
+	if (jv_is_valid(l->audit)) {
+		if ((p->log = begin_audit(r, l, to, peer, nid, ts)) < 0)
+			return AM_FAILED;
+		p->dirs[p->n_dirs++] = p->log;
 	}
-	int saved = errno, visible = fstatat(notices, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-
-	if (visible && amr_publish_json(notices, name, jv_copy(doc), 0600) == 0) {
-		jv_free(doc);
-		return AM_PLACED;
-	}
-	jv_free(doc);
-	errno = saved;
-	return visible ? AM_DOUBT : AM_FAILED;
+	p->step = "the notice";
+	if (am_draft_place(&p->draft[p->placed++]) != 0)
+		return AM_FAILED;
+	return amr_flush(p->dirs, p->n_dirs) == 0 || amr_flush(p->dirs, p->n_dirs) == 0 ? AM_PLACED : AM_DOUBT;
 }
 
 enum amr_placed
 amr_place(const struct amr_router *r, const struct amr_letter *l, struct amr_inst *to, int peer, const char *nid, const char *ts)
 {
-	char from[AM_ADDRESS_MAX], address[AM_ADDRESS_MAX], name[64];
-	int root = -1, messages = -1, notices = -1;
+	struct placement p = { .blobs = -1, .log = -1, .draft = calloc(l->n_blobs + 3, sizeof *p.draft) };
 	enum amr_placed placed = AM_FAILED;
-	const char *step = "its root";
 
-	amr_conf_address_of(r->conf, l->from, from);
-	amr_conf_address_of(r->conf, to->name, address);
-	snprintf(name, sizeof name, "notice-%s.json", nid);
-	if ((root = amr_root(&r->conf->members[to->at])) < 0)
-		goto out;
-	step = "its notices";
-	if ((notices = open_leaf(r, to, root, peer, "notices")) < 0)
-		goto out;
-	step = "its messages";
-	if ((messages = open_leaf(r, to, root, peer, "messages")) < 0)
-		goto out;
-	step = "an attachment";
-	if (write_blobs(l, notices, nid) != 0)
-		goto out;
-	step = "the message";
-	if (amr_publish_json(messages, name, message_document(l, nid, ts, from, address), 0600) != 0)
-		goto out;
-	step = "the ledger";
-	if (amr_state_publish(r, to->name, "delivered", name, ledger_record(l, to->name, peer, nid, ts, from)) != 0)
-		goto out;
-	step = "the audit log";
-	if (jv_is_valid(l->audit) && amr_audit(r, to->name, ts, audit_line(l, to->name, peer, nid, from, address)) != 0)
-		goto out;
-	step = "the notice";
-	placed = write_notice(notices, name, notice_document(l, peer, nid, ts, from));
-out:
+	if (p.draft == NULL)
+		abort();
+	if (prepare(&p, r, l, to, peer, nid, ts) == 0)
+		placed = commit(&p, r, l, to, peer, nid, ts);
+	for (size_t i = p.placed; i < p.n; i++)
+		am_draft_drop(&p.draft[i]);
 	if (placed != AM_PLACED) {
-		amr_log(AM_WARNING, ".outbound", "delivery to %s failed at %s: %s%s", to->name, step, strerror(errno),
+		amr_log(AM_WARNING, ".outbound", "delivery to %s failed at %s: %s%s", to->name, p.step, strerror(errno),
 		    placed == AM_DOUBT ? "; the notice is visible, tried again later" : "");
 		if (placed == AM_FAILED)
 			amr_unplace(r, to, peer, nid);
+		amr_let_go();
 	}
-	if (messages >= 0)
-		close(messages);
-	if (notices >= 0)
-		close(notices);
-	if (root >= 0)
-		close(root);
+	if (p.log >= 0)
+		close(p.log);
+	if (p.blobs >= 0)
+		close(p.blobs);
+	free(p.draft);
 	return placed;
 }
 
@@ -276,21 +344,41 @@ absent(void)
 	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? AM_FAILED : AM_DOUBT;
 }
 
+/* 0, or -1 with errno: is there a file of this name? */
+static int
+stands(int at, const char *path)
+{
+	int fd = am_open_beneath(at, path, O_PATH, 0);
+	struct stat st;
+	int rc = fd < 0 ? -1 : fstat(fd, &st);
+
+	if (fd >= 0)
+		close(fd);
+	return rc == 0 && S_ISREG(st.st_mode) ? 0 : -1;
+}
+
+/* After a loss of power a name may be there without those that were given before it. */
 enum amr_placed
 amr_placed_already(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid)
 {
 	int root = amr_root(&r->conf->members[to->at]), dir = -1;
 	enum amr_placed placed;
-	char path[128], name[64];
-	struct stat st;
+	char lane[128], path[256];
 
-	snprintf(name, sizeof name, "notice-%s.json", nid);
 	if (root >= 0)
-		dir = am_open_beneath(root, tree_path(r, to, peer, "notices", path, sizeof path), O_RDONLY | O_DIRECTORY, 0);
-	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		dir = am_open_beneath(root, tree_path(r, to, peer, "notices", lane, sizeof lane), O_RDONLY | O_DIRECTORY, 0);
+	snprintf(path, sizeof path, "notice-%s.json", nid);
+	if (dir < 0 || stands(dir, path) != 0) {
 		placed = absent();
-	else
+	} else {
 		placed = fsync(dir) == 0 ? AM_PLACED : AM_DOUBT;
+		snprintf(path, sizeof path, "%s/notice-%s.json", tree_path(r, to, peer, "messages", lane, sizeof lane), nid);
+		if (stands(root, path) != 0)
+			placed = absent();
+		snprintf(path, sizeof path, "%s/delivered/notice-%s.json", to->name, nid);
+		if (stands(r->state, path) != 0)
+			placed = absent();
+	}
 	if (dir >= 0)
 		close(dir);
 	if (root >= 0)
@@ -306,14 +394,15 @@ amr_unplace(const struct amr_router *r, const struct amr_inst *to, int peer, con
 
 	snprintf(name, sizeof name, "notice-%s.json", nid);
 	snprintf(blobs, sizeof blobs, "%s.attachments", nid);
+	if (root >= 0 && (dir = am_open_beneath(root, tree_path(r, to, peer, "notices", path, sizeof path),
+	    O_RDONLY | O_DIRECTORY, 0)) >= 0) {
+		unlinkat(dir, name, 0);
+		amr_remove_tree(dir, blobs);
+		close(dir);
+	}
 	if (root >= 0 && (dir = am_open_beneath(root, tree_path(r, to, peer, "messages", path, sizeof path),
 	    O_RDONLY | O_DIRECTORY, 0)) >= 0) {
 		unlinkat(dir, name, 0);
-		close(dir);
-	}
-	if (root >= 0 && (dir = am_open_beneath(root, tree_path(r, to, peer, "notices", path, sizeof path),
-	    O_RDONLY | O_DIRECTORY, 0)) >= 0) {
-		amr_remove_tree(dir, blobs);
 		close(dir);
 	}
 	if (root >= 0)

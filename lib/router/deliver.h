@@ -34,10 +34,14 @@ enum amr_placed {
 enum amr_placed amr_place(const struct amr_router *r, const struct amr_letter *l, struct amr_inst *to, int peer,
     const char *nid, const char *ts);
 
-/* Whether a notice stands in a tree: AM_PLACED (and durable now), AM_FAILED (it does not), or AM_DOUBT. */
+/* The audit line alone, of a placement that was cut short after its notice. */
+int amr_place_audit(const struct amr_router *r, const struct amr_letter *l, const struct amr_inst *to, int peer,
+    const char *nid, const char *ts);
+
+/* Whether a notice stands in a tree, with its message and its record: AM_PLACED (and durable now), AM_FAILED, or AM_DOUBT. */
 enum amr_placed amr_placed_already(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid);
 
-/* Takes away what a placement without a notice left behind; best effort. */
+/* Takes away what an unfinished placement left behind; best effort. */
 void amr_unplace(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid);
 
 /* Owns: what is not printable becomes a space; at most max characters. */

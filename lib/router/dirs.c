@@ -47,6 +47,84 @@ amr_state_dir(const struct amr_router *r, const char *instance, const char *sub)
 	return amr_dir(r->state, path);
 }
 
+/* ---- what a turn uses again and again ---- */
+
+static struct used {
+	char whose[65], lane, leaf[24];		/* lane 0: the state's */
+	int fd;
+	unsigned long when;
+} used[16];
+static size_t n_used;
+
+/*
+ * Borrowed. The one that was not used for longest goes, so what was just asked
+ * for stays: a placement needs four at the same time.
+ */
+static struct used *
+use(const char *whose, char lane, const char *leaf)
+{
+	static unsigned long clock;
+	struct used *u = used;
+	size_t i;
+
+	for (i = 0; i < n_used; i++) {
+		if (used[i].lane == lane && strcmp(used[i].leaf, leaf) == 0 && strcmp(used[i].whose, whose) == 0) {
+			used[i].when = ++clock;
+			return &used[i];
+		}
+		if (used[i].when < u->when)
+			u = &used[i];
+	}
+	if (n_used < sizeof used / sizeof used[0])
+		u = &used[n_used++];
+	else if (u->fd >= 0)
+		close(u->fd);
+	u->fd = -1;
+	u->when = ++clock;
+	u->lane = lane;
+	strlcpy(u->whose, whose, sizeof u->whose);
+	strlcpy(u->leaf, leaf, sizeof u->leaf);
+	return u;
+}
+
+int
+amr_use_state(const struct amr_router *r, const char *instance, const char *sub)
+{
+	struct used *u = use(instance, 0, sub);
+
+	return u->fd >= 0 ? u->fd : (u->fd = amr_state_dir(r, instance, sub));
+}
+
+int
+amr_use_lane(const struct amr_member *m, char lane, const char *leaf)
+{
+	struct used *u = use(m->name, lane, leaf);
+	char path[128];
+	int root;
+
+	if (u->fd < 0 && (root = amr_root(m)) >= 0) {
+		int saved;
+
+		snprintf(path, sizeof path, "%s/%s", amr_lane(m, lane), leaf);
+		u->fd = amr_dir(root, path);
+		saved = errno;
+		close(root);
+		errno = saved;
+	}
+	return u->fd;
+}
+
+void
+amr_let_go(void)
+{
+	int saved = errno;
+
+	while (n_used > 0)
+		if (used[--n_used].fd >= 0)
+			close(used[n_used].fd);
+	errno = saved;
+}
+
 int
 amr_root(const struct amr_member *m)
 {
@@ -88,17 +166,13 @@ amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode)
 int
 amr_state_publish(const struct amr_router *r, const char *instance, const char *sub, const char *name, jv doc)
 {
-	int dir = amr_state_dir(r, instance, sub), rc, saved;
+	int dir = amr_use_state(r, instance, sub);
 
 	if (dir < 0) {
 		jv_free(doc);
 		return -1;
 	}
-	rc = amr_publish_json(dir, name, doc, 0600);
-	saved = errno;
-	close(dir);
-	errno = saved;
-	return rc;
+	return amr_publish_json(dir, name, doc, 0600);
 }
 
 int

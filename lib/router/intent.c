@@ -132,12 +132,13 @@ overwrite(struct amr_router *r, const char *text, size_t len)
 {
 	if (open_file(r) < 0 || pwrite(r->intent_fd, text, len, 0) != (ssize_t)len)
 		return -1;
-	return ftruncate(r->intent_fd, (off_t)len) != 0 || fdatasync(r->intent_fd) != 0 ? -1 : 0;
+	return ftruncate(r->intent_fd, (off_t)len);
 }
 
 /*
  * A file that was empty may be written in place: cut short it is as good as
- * empty. Otherwise it holds what must not be lost, and is replaced whole.
+ * empty, and the first placement flushes it with its own files. Otherwise it
+ * holds what must not be lost, and is replaced whole.
  */
 static int
 save(struct amr_router *r)

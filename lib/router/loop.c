@@ -161,6 +161,7 @@ serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 	amr_take_turn(r, in, budget_ms, &stop);
 	if (in->outcomes_due && amr_conf_has_peer(r->conf, (size_t)in->at))
 		amr_take_outcomes(r, in);
+	amr_let_go();
 	if (in->head < in->queue.n || in->rescan)
 		amr_line_up(r, in);
 }
@@ -335,6 +336,7 @@ amr_run(struct amr_router *r, double interval)
 		if (r->decisions_due) {
 			r->decisions_due = 0;
 			amr_take_decisions(r);
+			amr_let_go();
 		}
 		sigprocmask(SIG_SETMASK, &ours, NULL);
 		if (!stop && !reload)

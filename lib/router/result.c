@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "id.h"
 #include "router/log.h"
 #include "router/result.h"
@@ -38,7 +37,7 @@ amr_result(const struct amr_request *q)
 static int
 publish(struct amr_turn *t, const char *id, jv result)
 {
-	int dir = amr_dir(t->outbox, "results"), rc = dir;
+	int dir = amr_use_lane(t->m, 'o', "results"), rc = dir;
 	char name[AM_REQ_ID_MAX + 8];
 
 	snprintf(name, sizeof name, "%s.json", id);
@@ -47,13 +46,8 @@ publish(struct amr_turn *t, const char *id, jv result)
 	jv_free(result);
 	if (rc < 0 && !amr_is_shortage(errno)) {
 		amr_log(AM_WARNING, ".outbound", "result %s of %s cannot be published: %s", id, t->in->name, strerror(errno));
-		rc = 0;
-	}
-	if (dir >= 0) {
-		int saved = errno;
-
-		close(dir);
-		errno = saved;
+		amr_let_go();
+		return 0;
 	}
 	return rc < 0 ? -1 : 0;
 }
@@ -61,19 +55,17 @@ publish(struct amr_turn *t, const char *id, jv result)
 static int
 archive(struct amr_turn *t, const char *id)
 {
-	int dir = amr_dir(t->outbox, "processed"), rc = dir, saved;
+	int dir = amr_use_lane(t->m, 'o', "processed"), rc = dir, saved;
 	char name[AM_REQ_ID_MAX + 32];
 
 	snprintf(name, sizeof name, "req-%s.json", id);
 	if (dir >= 0)
 		rc = renameat(t->outbox, name, dir, name);
 	saved = errno;
-	if (dir >= 0)
-		close(dir);
-	errno = saved;
 	if (rc < 0 && amr_is_shortage(saved))
 		return -1;
 	if (rc < 0 && saved != ENOENT) {
+		amr_let_go();
 		amr_log(AM_WARNING, ".outbound", "request %s of %s cannot be archived, removed: %s", id, t->in->name,
 		    strerror(saved));
 		if (unlinkat(t->outbox, name, 0) != 0 && errno != ENOENT)

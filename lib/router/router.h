@@ -1,7 +1,7 @@
 /*
  * router - what the rooms of the router share.
  *
- * One thread, one request in hand. Trusted: the configuration and state_dir.
+ * One thread (but for helpers that only flush), one request in hand. Trusted: the configuration and state_dir.
  * Hostile: every byte and every name below an instance's root.
  */
 #ifndef AM_ROUTER_H
@@ -129,6 +129,10 @@ void amr_adopt(struct amr_router *r);	/* makes r->inst follow r->conf */
 /* dirs.c: -1 with errno. Directories that are missing are made. */
 int amr_dir(int at, const char *path);
 int amr_state_dir(const struct amr_router *r, const char *instance, const char *sub);
+/* The same, and borrowed: they stay open until they are let go, at the end of a turn. */
+int amr_use_state(const struct amr_router *r, const char *instance, const char *sub);
+int amr_use_lane(const struct amr_member *m, char lane, const char *leaf);
+void amr_let_go(void);
 int amr_root(const struct amr_member *m);
 const char *amr_lane(const struct amr_member *m, char which);	/* 'i', 'o', 'p' */
 char *amr_state_read(const struct amr_router *r, const char *instance, const char *path, size_t max, size_t *len);
@@ -141,7 +145,10 @@ void amr_remove_tree(int at, const char *name);
 int amr_is_shortage(int errnum);
 void amr_digest(const char *bytes, size_t len, char hex[65]);
 
-/* audit.c: consumes the line, which has its event. */
+/* audit.c: consumes the line, which has its event. The first leaves it to the caller to flush and close the log. */
+int amr_audit_begin(const struct amr_router *r, const char *instance, const char *ts, jv line);
 int amr_audit(const struct amr_router *r, const char *instance, const char *ts, jv line);
+/* 1 when one of the last lines holds this. */
+int amr_audit_tells(const struct amr_router *r, const char *instance, const char *what);
 
 #endif

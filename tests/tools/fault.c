@@ -113,7 +113,7 @@ fault(const char *name, int fd, const char *path, int fd2, const char *path2)
 		line[n++] = '\n';
 		raw(SYS_write, trace, (long)line, n, 0, 0, 0);
 	}
-	if (!can_happen(name) || ++calls != at)
+	if (!can_happen(name) || __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST) != at)
 		return 0;
 	if (strcmp(what, "kill") == 0) {
 		raw(SYS_kill, getpid(), SIGKILL, 0, 0, 0, 0);
