@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,11 +22,9 @@
 #include "connector/session.h"
 #include "connector/turn.h"
 #include "diag.h"
-#include "doc.h"
 #include "file.h"
 #include "id.h"
 #include "json.h"
-#include "path.h"
 
 #define QUEUE_MAX 50
 #define HELD_MAX 100
@@ -307,65 +304,6 @@ reap(void)
 	fail_turn(why);
 }
 
-/* ---- being found ---- */
-
-static void
-publish(int dir, const char *name, jv doc, mode_t perm)
-{
-	size_t len;
-	char *text = am_json_text(doc, AM_COMPACT, &len);
-
-	jv_free(doc);
-	if (am_publish(dir, name, text, len, perm) != 0)
-		am_die("%s", name);
-	free(text);
-}
-
-/* Opens the directory of the registry, made if it is lacking. */
-static int
-registry(void)
-{
-	const char *home = am_env("HOME");
-	char *path;
-	int dir;
-
-	if (home == NULL)
-		am_diex("HOME is not set: the session could not be found");
-	path = am_path_join(home, AM_SESSIONS);
-	if (am_make_dirs(path) != 0 || (dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 || fchmod(dir, 0700) != 0)
-		am_die("%s", path);
-	free(path);
-	return dir;
-}
-
-static void
-enter(int dir, char key_name[128], char entry_name[32])
-{
-	char domain[160], uuid[37], *cwd = getcwd(NULL, 0);
-	struct timespec now;
-	struct am_proc self;
-	jv key = jv_object(), entry = jv_object();
-
-	if (am_proc_read(0, &self) != 0)
-		am_diex("/proc/self/stat cannot be read");
-	am_pid_domain(domain);
-	am_random_uuid(uuid);
-	clock_gettime(CLOCK_REALTIME, &now);
-	am_session_key_name(getpid(), inbound.path, key_name);
-	key = am_set_str(am_set_str(key, "peerToken", inbound.token), "procStart", self.start);
-	publish(dir, key_name, am_set_str(key, "pidDomain", domain), 0600);
-	snprintf(entry_name, 32, "%ld.json", (long)getpid());
-	entry = am_set_str(am_set(entry, "pid", jv_number((double)getpid())), "sessionId", uuid);
-	entry = am_set_str(entry, "cwd", cwd);
-	entry = am_set(entry, "startedAt", jv_number((double)now.tv_sec * 1000 + (double)(now.tv_nsec / 1000000)));
-	entry = am_set_str(am_set_str(entry, "procStart", self.start), "version", AM_VERSION);
-	entry = am_set(entry, "peerProtocol", jv_number(1));
-	entry = am_set_str(am_set_str(entry, "kind", "interactive"), "entrypoint", "amap-session");
-	entry = am_set_str(am_set_str(entry, "pidDomain", domain), "messagingSocketPath", inbound.path);
-	publish(dir, entry_name, entry, 0644);
-	free(cwd);
-}
-
 /* ---- life ---- */
 
 /* What was not begun goes back to the sender, who may try again. */
@@ -459,9 +397,10 @@ main(int argc, char *argv[])
 		AM_STD_OPTIONS,
 		{ NULL, 0, NULL, 0 }
 	};
-	char why[300], key_name[128], entry_name[32], *end;
+	struct am_session_entry entry;
+	char why[300], *end;
 	unsigned long n;
-	int c, dir;
+	int c;
 
 	am_prog = "amap-session";
 	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1) {
@@ -483,18 +422,23 @@ main(int argc, char *argv[])
 		am_usage(usage);
 	command = argv + optind;
 	catch_signals();
-	dir = registry();
+	if (am_env("HOME") == NULL)
+		am_diex("HOME is not set: the session could not be found");
 	if (am_inbound_open(&inbound, why) != 0)
 		am_diex("%s", why);
-	enter(dir, key_name, entry_name);
+	if (am_session_enter(&entry, am_env("HOME"), "amap-session", inbound.path, inbound.token) != 0) {
+		am_warn("%s/" AM_SESSIONS, am_env("HOME"));
+		am_inbound_close(&inbound);
+		return AM_TROUBLE;
+	}
 	am_warnx("listening pid=%ld socket=%s", (long)getpid(), inbound.path);
 	run();
-	unlinkat(dir, entry_name, 0);
+	am_session_leave(&entry);
 	give_back(&waiting);
 	give_back(&holding);
 	stop_command();
 	am_inbound_close(&inbound);
-	unlinkat(dir, key_name, 0);
+	am_session_forget(&entry);
 	end_turn();
 	am_warnx("stopped");
 	return AM_OK;

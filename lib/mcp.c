@@ -11,6 +11,7 @@
 #include "diag.h"
 #include "json.h"
 #include "mcp.h"
+#include "mcpline.h"
 
 enum { PARSE_ERROR = -32700, NO_REQUEST = -32600, NO_METHOD = -32601, BAD_PARAMS = -32602, INTERNAL = -32603 };
 
@@ -48,107 +49,7 @@ am_answer_error(struct am_answer *a, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* ---- lines ---- */
-
-struct input {
-	char *buf;
-	size_t start, len, cap;		/* what was read and not yet taken: buf[start..len) */
-	size_t seen;			/* no line feed stands before this place */
-	int ended, skipping;
-};
-
-/* Reads what is there, waiting for it when asked to; 0 when nothing came. */
-static int
-fill(struct input *in, int wait)
-{
-	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
-	ssize_t n;
-
-	if (in->ended)
-		return 0;
-	if (in->start == in->len && in->cap > 1u << 20) {	/* a long line is over: give its memory back */
-		free(in->buf);
-		in->buf = NULL;
-		in->start = in->seen = in->len = in->cap = 0;
-	}
-	if (in->start > 0 && in->len + 65536 > in->cap) {
-		memmove(in->buf, in->buf + in->start, in->len - in->start);
-		in->len -= in->start;
-		in->seen -= in->start;
-		in->start = 0;
-	}
-	if (in->len + 65536 > in->cap) {
-		in->cap = in->cap == 0 ? 131072 : in->cap * 2;
-		if ((in->buf = realloc(in->buf, in->cap + 1)) == NULL)
-			abort();
-	}
-	for (;;) {
-		if (poll(&p, 1, wait ? -1 : 0) == 0)
-			return 0;
-		n = read(STDIN_FILENO, in->buf + in->len, in->cap - in->len);
-		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
-			break;
-	}
-	if (n <= 0) {
-		if (n < 0)
-			am_warn("standard input");
-		in->ended = 1;
-		return 0;
-	}
-	in->len += (size_t)n;
-	return 1;
-}
-
-/* The place of the next line feed, -1 when it has not come yet. */
-static ssize_t
-line_end(struct input *in)
-{
-	char *nl = in->len > in->seen ? memchr(in->buf + in->seen, '\n', in->len - in->seen) : NULL;
-
-	in->seen = nl == NULL ? in->len : (size_t)(nl - in->buf);
-	return nl == NULL ? -1 : nl - in->buf;
-}
-
-/*
- * The next line, ended with a NUL in place of its line feed; NULL at the end.
- * One that is too long is left out and makes *too_long 1, once.
- */
-static char *
-next_line(struct input *in, size_t *len, int *too_long)
-{
-	char *line;
-	ssize_t end;
-
-	for (;;) {
-		if ((end = line_end(in)) < 0) {
-			if (in->len - in->start > AM_MCP_LINE_MAX) {
-				*too_long |= !in->skipping;
-				in->skipping = 1;
-				in->start = in->seen = in->len = 0;
-				if (*too_long)
-					return NULL;
-			}
-			if (fill(in, 1))
-				continue;
-			if (in->start == in->len || in->skipping)
-				return NULL;
-			end = (ssize_t)in->len;		/* the last line, not ended */
-		}
-		line = in->buf + in->start;
-		*len = (size_t)end - in->start;
-		in->start = in->seen = (size_t)end + ((size_t)end < in->len);
-		line[*len] = '\0';
-		if (in->skipping) {
-			in->skipping = 0;
-			continue;
-		}
-		if (*len > AM_MCP_LINE_MAX) {
-			*too_long = 1;
-			return NULL;
-		}
-		return line;
-	}
-}
+/* ---- serving ---- */
 
 static int
 send_all(int fd, const char *bytes, size_t len)
@@ -171,74 +72,9 @@ send_all(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-/* ---- the id as it was sent ---- */
-
-static const char *
-skip_string(const char *p)
-{
-	for (p++; *p != '"'; p++)
-		if (*p == '\\')
-			p++;
-	return p + 1;
-}
-
-static const char *
-skip_value(const char *p)
-{
-	int depth = 0;
-
-	do {
-		if (*p == '"') {
-			p = skip_string(p);
-			continue;
-		}
-		depth += *p == '{' || *p == '[';
-		depth -= *p == '}' || *p == ']';
-		p++;
-	} while (depth > 0 || (*p != ',' && *p != '}' && *p != ']' && *p != '\0'));
-	return p;
-}
-
-static const char *
-skip_space(const char *p)
-{
-	return p + strspn(p, " \t\r\n");
-}
-
-/*
- * The text of a member of an object that am_json_parse took. libjq has
- * doubles only, and an id must come back digit for digit.
- */
-static const char *
-raw_member(const char *object, const char *key, size_t *len)
-{
-	size_t n = strlen(key);
-	const char *p = skip_space(object), *name, *value;
-
-	if (*p != '{')
-		return NULL;
-	for (p = skip_space(p + 1); *p == '"'; p = skip_space(p + 1)) {
-		name = p + 1;
-		p = skip_space(skip_string(p));
-		value = skip_space(p + 1);
-		p = skip_value(value);
-		if (strncmp(name, key, n) == 0 && name[n] == '"') {
-			while (p > value && strchr(" \t\r\n", p[-1]) != NULL)
-				p--;
-			*len = (size_t)(p - value);
-			return value;
-		}
-		if (*p != ',')
-			break;
-	}
-	return NULL;
-}
-
-/* ---- serving ---- */
-
 struct server {
 	const struct am_mcp *mcp;
-	struct input in;
+	struct am_input in;
 	int out;
 	int broken;		/* errno of a failed write */
 	int misframed;		/* the client was told so, and nothing has been readable since */
@@ -346,7 +182,7 @@ cancelled(struct server *s, const char *id)
 	int found = 0;
 	size_t n;
 
-	while (s->in.len - s->in.start <= AM_MCP_LINE_MAX && fill(&s->in, 0))
+	while (s->in.len - s->in.start <= AM_MCP_LINE_MAX && am_input_fill(&s->in, 0))
 		;
 	for (line = s->in.buf + s->in.start; !found; line = nl + 1) {
 		char *copy;
@@ -360,8 +196,8 @@ cancelled(struct server *s, const char *id)
 			abort();
 		v = am_json_parse(copy, strlen(copy));
 		if (am_str(v, "method") != NULL && strcmp(am_str(v, "method"), "notifications/cancelled") == 0 &&
-		    (params = raw_member(copy, "params", &n)) != NULL &&
-		    (which = raw_member(params, "requestId", &n)) != NULL)
+		    (params = am_raw_member(copy, "params", &n)) != NULL &&
+		    (which = am_raw_member(params, "requestId", &n)) != NULL)
 			found = n == strlen(id) && memcmp(which, id, n) == 0;
 		free(copy);
 		jv_free(v);
@@ -424,12 +260,12 @@ handle_request(struct server *s, jv msg, const char *id)
 static void
 handle_noise(struct server *s, const char *line, const char *why)
 {
-	line = skip_space(line);
+	line = am_skip_space(line);
 	if (s->misframed)
 		return;
 	am_warnx("ignored a line that is not JSON: %s", why);
 	if (strncasecmp(line, "Content-Length:", 15) != 0 &&
-	    ((*line != '{' && *line != '[') || *skip_space(line + 1) != '\0'))
+	    ((*line != '{' && *line != '[') || *am_skip_space(line + 1) != '\0'))
 		return;
 	s->misframed = 1;
 	respond(s, "null", error(PARSE_ERROR, "a message must be one line of JSON, without a header before it"));
@@ -458,7 +294,7 @@ handle_line(struct server *s, const char *line, size_t len)
 	}
 	s->misframed = 0;
 	/* Without an id it is a notification: never answered, and none asks for anything to be done. */
-	if ((id = raw_member(line, "id", &n)) != NULL) {
+	if ((id = am_raw_member(line, "id", &n)) != NULL) {
 		if ((copy = strndup(id, n)) == NULL)	/* reading on may move the line */
 			abort();
 		handle_request(s, msg, copy);
@@ -480,7 +316,7 @@ am_mcp_serve(const struct am_mcp *mcp)
 	if ((s.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return -1;
 	while (s.broken == 0) {
-		if ((line = next_line(&s.in, &len, &too_long)) != NULL) {
+		if ((line = am_input_line(&s.in, &len, &too_long)) != NULL) {
 			handle_line(&s, line, len);
 		} else if (too_long) {
 			too_long = 0;

@@ -11,8 +11,6 @@
 #include <jv.h>
 #include <stddef.h>
 
-#define AM_MCP_LINE_MAX (4u << 20)	/* bytes of one line of input */
-
 /* What a tool answers: one text, or an error's. Begins as { 0 }; the text is freed by who made it. */
 struct am_answer {
 	char *text;

@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,71 +9,42 @@
 #include "connector/delegation.h"
 #include "connector/delivery.h"
 #include "connector/inject.h"
-#include "connector/journal.h"
+#include "connector/notices.h"
 #include "connector/outcome.h"
 #include "connector/proc.h"
 #include "connector/source.h"
+#include "connector/target.h"
 #include "diag.h"
 #include "id.h"
 #include "json.h"
 
 #define AGAIN_MS 500		/* while a notice waits for a session */
 #define BODY_MS 1000		/* for a message that comes after its notice */
-#define MUTE_MS 30000		/* for a session that began to show its socket */
 #define HOUR_MS 3600000LL
 #define MAIL_WAIT_MS 5000
 #define FLYING_MAX 8
 #define HELD_MAX 64		/* of these none keeps others waiting */
 
-const char *const am_lane_name[] = { "mail", "peer" };
-
-/*
- *	NEW -> ADMITTED -> FLYING -> DONE
- *	 |        ^           |
- *	 +-> DONE +- again ---+
- */
-enum state { NEW, ADMITTED, FLYING, DONE };
-
-struct notice {
-	enum am_lane lane;
-	char id[33];
-	enum state state;
-	unsigned seen, fails;
-	long long next;			/* am_now before which it is not tried */
-	const char *told;		/* the outcome last written */
-	struct am_injection *in;	/* while it flies */
-	pid_t session;			/* that it was handed to, or 0 */
-	char session_start[24];
-};
-
-/* In the order of lane and id, but for those that were added since the last scan. */
-static struct notice **all;
-static size_t count, sorted, room;
-
+static struct am_notices notices;
 static struct am_delivery_conf conf;
 static struct am_journal journal;
 static struct am_source source;
-static pid_t ancestors[128];
-static unsigned generation;
-static int flying, held, warned_ancestor, warned_unknown;
+static int flying, held;
 static long long ask_next;	/* am_now before which the source is not run again */
 
 int
 am_delivery_open(const struct am_delivery_conf *given)
 {
-	struct am_proc p;
-	size_t n = 0;
-
 	conf = *given;
-	for (pid_t pid = 0; n + 1 < sizeof ancestors / sizeof ancestors[0] && am_proc_read(pid, &p) == 0 && p.ppid > 0; pid = p.ppid)
-		ancestors[n++] = p.ppid;
+	am_target_open();
+	notices.journal = &journal;
 	return am_journal_open(&journal, conf.state);
 }
 
 /* ---- what is told ---- */
 
 static void
-tell(struct notice *n, const char *outcome, const char *detail)
+tell(struct am_notice *n, const char *outcome, const char *detail)
 {
 	if (n->lane != AM_PEER || (n->told != NULL && strcmp(n->told, outcome) == 0))
 		return;
@@ -83,37 +53,28 @@ tell(struct notice *n, const char *outcome, const char *detail)
 		am_warn("cannot write outcome %s for peer/%s", outcome, n->id);
 }
 
-static const char *
-key_of(const struct notice *n)
-{
-	static char key[48];
-
-	snprintf(key, sizeof key, "%s-%s", am_lane_name[n->lane], n->id);
-	return key;
-}
-
 /* It is over: never again. Where the ledger cannot be written, this life remembers and the attempt is left. */
 static void
-settle(struct notice *n, const char *outcome, const char *detail)
+settle(struct am_notice *n, const char *outcome, const char *detail)
 {
-	n->state = DONE;
-	if (am_journal_end(&journal, key_of(n), 1) != 0)
-		am_warn("%s/ledger/%s", conf.state, key_of(n));
+	n->state = AM_N_DONE;
+	if (am_journal_end(&journal, am_notice_key(n), 1) != 0)
+		am_warn("%s/ledger/%s", conf.state, am_notice_key(n));
 	tell(n, outcome, detail);
 }
 
 static void
-again(struct notice *n, long long after)
+again(struct am_notice *n, long long after)
 {
-	n->state = ADMITTED;
+	n->state = AM_N_ADMITTED;
 	n->session = 0;
 	n->next = am_now() + after;
-	if (am_journal_end(&journal, key_of(n), 0) != 0)
-		am_warn("%s/attempts/%s", conf.state, key_of(n));
+	if (am_journal_end(&journal, am_notice_key(n), 0) != 0)
+		am_warn("%s/attempts/%s", conf.state, am_notice_key(n));
 }
 
 static long long
-backoff(struct notice *n)
+backoff(struct am_notice *n)
 {
 	long long ms = n->fails < 8 ? 2000LL << n->fails : 300000;
 
@@ -123,7 +84,7 @@ backoff(struct notice *n)
 
 /* It did not arrive, and is tried again. */
 static void
-failed(struct notice *n, const char *detail)
+failed(struct am_notice *n, const char *detail)
 {
 	if (n->lane == AM_MAIL)
 		am_warnx("mail doorbell %s: inject failed (%s); will retry", n->id, am_quotes(detail));
@@ -131,106 +92,16 @@ failed(struct notice *n, const char *detail)
 	again(n, backoff(n));
 }
 
-/* ---- the directories ---- */
-
-static int
-compare(const void *a, const void *b)
-{
-	const struct notice *p = *(struct notice *const *)a, *q = *(struct notice *const *)b;
-
-	return p->lane != q->lane ? (p->lane > q->lane) - (p->lane < q->lane) : strcmp(p->id, q->id);
-}
-
-static void
-sort(void)
-{
-	if (count > 0)
-		qsort(all, count, sizeof all[0], compare);
-	sorted = count;
-}
-
-static struct notice *
-note(enum am_lane lane, const char *id)
-{
-	struct notice key = { .lane = lane }, *n = &key, **found;
-
-	memcpy(key.id, id, 33);
-	if (sorted > 0 && (found = bsearch(&n, all, sorted, sizeof all[0], compare)) != NULL)
-		return *found;
-	if (count == room && (all = reallocarray(all, room = room * 2 + 64, sizeof all[0])) == NULL)
-		abort();
-	if ((n = malloc(sizeof *n)) == NULL)
-		abort();
-	*n = key;
-	n->state = am_journal_done(&journal, key_of(n)) ? DONE : NEW;
-	return all[count++] = n;
-}
-
-/* notice-<32 hexadecimal digits>.json: the id, else NULL. */
-static const char *
-id_of(const char *name)
-{
-	static char id[33];
-
-	if (strlen(name) != 44 || strncmp(name, "notice-", 7) != 0 || strcmp(name + 39, ".json") != 0 ||
-	    strspn(name + 7, "0123456789abcdef") != 32)
-		return NULL;
-	memcpy(id, name + 7, 32);
-	return id;
-}
-
-static int
-list(enum am_lane lane)
-{
-	DIR *dir = opendir(conf.notices[lane]);
-	struct dirent *e;
-	const char *id;
-
-	if (dir == NULL) {
-		am_warn("cannot list %s", conf.notices[lane]);
-		return -1;
-	}
-	while (errno = 0, (e = readdir(dir)) != NULL)
-		if ((id = id_of(e->d_name)) != NULL)
-			note(lane, id)->seen = generation;
-	if (errno != 0) {
-		am_warn("cannot list %s", conf.notices[lane]);
-		closedir(dir);
-		return -1;
-	}
-	closedir(dir);
-	return 0;
-}
-
 void
 am_delivery_scan(void)
 {
-	size_t kept = 0;
-	int whole[2];
-
-	generation++;
-	whole[AM_MAIL] = list(AM_MAIL) == 0;
-	whole[AM_PEER] = list(AM_PEER) == 0;
-	for (size_t i = 0; i < count; i++) {
-		struct notice *n = all[i];
-
-		if (n->seen == generation || !whole[n->lane] || n->state == FLYING) {
-			all[kept++] = n;
-			continue;
-		}
-		/* What the router took away needs no memory: its ledger entry stays. */
-		if (n->session != 0)
-			am_journal_end(&journal, key_of(n), 0);
-		free(n);
-	}
-	count = kept;
-	sort();
+	am_notices_scan(&notices, conf.notices);
 }
 
 /* ---- admission ---- */
 
 static enum am_admission
-admit(struct notice *n, jv *text, char why[500])
+admit(struct am_notice *n, jv *text, char why[500])
 {
 	int dir = open(conf.notices[n->lane], O_RDONLY | O_DIRECTORY | O_CLOEXEC), messages;
 	enum am_admission admission = AM_NOT_YET;
@@ -250,13 +121,13 @@ admit(struct notice *n, jv *text, char why[500])
 
 /* Looks at a notice for the first time, or for the last because its message did not come. */
 static void
-look_at(struct notice *n)
+look_at(struct am_notice *n)
 {
 	char why[500];
 
 	switch (admit(n, NULL, why)) {
 	case AM_ADMITTED:
-		n->state = ADMITTED;
+		n->state = AM_N_ADMITTED;
 		n->next = n->fails = 0;
 		return;
 	case AM_NOT_YET:
@@ -275,7 +146,7 @@ look_at(struct notice *n)
 
 /* What the next life must know of an attempt if this one ends. */
 static jv
-record(const struct notice *n, const char *state)
+record(const struct am_notice *n, const char *state)
 {
 	jv r = am_set_str(am_set_str(jv_object(), "state", state), "reply", n->in->reply.sun_path);
 
@@ -283,7 +154,7 @@ record(const struct notice *n, const char *state)
 }
 
 static void
-address_to(struct notice *n, pid_t pid)
+address_to(struct am_notice *n, pid_t pid)
 {
 	struct am_proc p;
 	int known = pid > 0 && am_proc_read(pid, &p) == 0;
@@ -293,13 +164,13 @@ address_to(struct notice *n, pid_t pid)
 }
 
 static int
-session_lives(const struct notice *n)
+session_lives(const struct am_notice *n)
 {
 	return n->session != 0 && am_proc_is(n->session, n->session_start);
 }
 
 static void
-launch(struct notice *n, const struct am_rows *to)
+launch(struct am_notice *n, const struct am_rows *to)
 {
 	long long window = (long long)(conf.window < 1e6 ? conf.window * 1000 : 1e9);
 	int mail = n->lane == AM_MAIL;
@@ -307,7 +178,7 @@ launch(struct notice *n, const struct am_rows *to)
 	jv text;
 
 	if (admit(n, &text, why) != AM_ADMITTED) {	/* it was, a moment ago: the router took it away */
-		n->state = NEW;
+		n->state = AM_N_NEW;
 		return;
 	}
 	if ((n->in = malloc(sizeof *n->in)) == NULL)
@@ -315,12 +186,12 @@ launch(struct notice *n, const struct am_rows *to)
 	address_to(n, to->pid);
 	if (am_inject_open(n->in, to->socket, to->key, text) != 0) {
 		snprintf(why, sizeof why, "error: %s", n->in->detail);
-	} else if (am_journal_begin(&journal, key_of(n), record(n, "sent")) != 0) {	/* nothing is sent that could not be remembered */
+	} else if (am_journal_begin(&journal, am_notice_key(n), record(n, "sent")) != 0) {	/* nothing is sent that could not be remembered */
 		snprintf(why, sizeof why, "error: %s/attempts: %s", conf.state, strerror(errno));
 		am_inject_close(n->in);
 	} else {
 		am_inject_send(n->in, mail && window > MAIL_WAIT_MS ? MAIL_WAIT_MS : window, mail ? 0 : HOUR_MS);
-		n->state = FLYING;
+		n->state = AM_N_FLYING;
 		flying++;
 		jv_free(text);
 		return;
@@ -332,7 +203,7 @@ launch(struct notice *n, const struct am_rows *to)
 }
 
 static void
-uncertain(struct notice *n, const char *detail)
+uncertain(struct am_notice *n, const char *detail)
 {
 	char why[600];
 
@@ -343,7 +214,7 @@ uncertain(struct notice *n, const char *detail)
 
 /* The injection has come to its end. */
 static void
-land(struct notice *n, enum am_verdict verdict)
+land(struct am_notice *n, enum am_verdict verdict)
 {
 	char detail[512];
 
@@ -381,15 +252,15 @@ land(struct notice *n, enum am_verdict verdict)
 }
 
 static void
-fly(struct notice *n)
+fly(struct am_notice *n)
 {
 	enum am_verdict verdict = am_inject_step(n->in);
 
 	if (verdict == AM_V_HELD) {	/* no longer in the way of others */
 		flying--;
 		held++;
-		if (am_journal_note(&journal, key_of(n), record(n, "held")) != 0)
-			am_warn("%s/attempts/%s", conf.state, key_of(n));
+		if (am_journal_note(&journal, am_notice_key(n), record(n, "held")) != 0)
+			am_warn("%s/attempts/%s", conf.state, am_notice_key(n));
 		tell(n, "held", n->in->detail);
 	} else if (verdict == AM_V_HOLD_OVER && session_lives(n)) {
 		/* Its copy waits there still: a second one could be acted on as well. */
@@ -403,9 +274,9 @@ fly(struct notice *n)
 
 /* 1 when it only needs a session now. */
 static int
-ready(struct notice *n, long long now)
+ready(struct am_notice *n, long long now)
 {
-	if (n->state != ADMITTED || n->next > now || (n->lane == AM_PEER && held >= HELD_MAX))
+	if (n->state != AM_N_ADMITTED || n->next > now || (n->lane == AM_PEER && held >= HELD_MAX))
 		return 0;
 	if (session_lives(n)) {		/* held there since before this daemon began */
 		n->next = now + 10 * AGAIN_MS;
@@ -414,60 +285,31 @@ ready(struct notice *n, long long now)
 	return 1;
 }
 
-static int
-is_ancestor(pid_t pid)
-{
-	for (size_t i = 0; ancestors[i] != 0; i++)
-		if (ancestors[i] == pid)
-			return 1;
-	return 0;
-}
-
 static void
 tell_all(long long now, const char *outcome, const char *detail)
 {
-	for (size_t i = 0; i < count; i++)
-		if (ready(all[i], now))
-			tell(all[i], outcome, detail);
+	for (size_t i = 0; i < notices.count; i++)
+		if (ready(notices.all[i], now))
+			tell(notices.all[i], outcome, detail);
 }
 
 static void
 dispatch(const struct am_rows *rows)
 {
-	static long long mute_since;
 	long long now = am_now();
+	const char *outcome;
 	char detail[128];
 
 	ask_next = now + AGAIN_MS;
-	if (rows->count == 0)
-		return;
-	if (rows->count > 1) {
-		snprintf(detail, sizeof detail, "%d sessions run here, and it is not clear which one is meant", rows->count);
-		tell_all(now, "ambiguous_target", detail);
+	if (!am_target_fit(rows, now, &outcome, detail)) {
+		if (outcome != NULL)
+			tell_all(now, outcome, detail);
 		return;
 	}
-	if (rows->socket[0] != '/' || rows->key[0] != '/') {
-		/* It has just begun and will have them in a moment, or it never will. */
-		mute_since = mute_since == 0 ? now : mute_since;
-		if (now - mute_since >= MUTE_MS)
-			tell_all(now, "inject_failed", "error: the session has no messaging socket, or no key");
-		return;
-	}
-	mute_since = 0;
-	if (rows->pid > 0 && is_ancestor(rows->pid)) {
-		snprintf(detail, sizeof detail, "target session pid %ld is an ancestor of this daemon", (long)rows->pid);
-		if (!warned_ancestor++)
-			am_warnx("%s; a message from its own descendant would count as its own word", detail);
-		tell_all(now, "inject_failed", detail);
-		return;
-	}
-	if ((rows->pid == 0 || ancestors[0] == 0) && !warned_unknown++)
-		am_warnx("cannot check that the target session is not this daemon's ancestor: %s",
-		    rows->pid == 0 ? "the source does not know its pid" : "/proc cannot be read");
 	ask_next = 0;
-	for (size_t i = 0; i < count; i++)
-		if (flying < FLYING_MAX && ready(all[i], now))
-			launch(all[i], rows);
+	for (size_t i = 0; i < notices.count; i++)
+		if (flying < FLYING_MAX && ready(notices.all[i], now))
+			launch(notices.all[i], rows);
 }
 
 /* Runs the source when somebody waits for a session, and acts on its answer. */
@@ -513,26 +355,26 @@ am_delivery_step(void)
 	long long now = am_now(), at = -1;
 	int wanted = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		struct notice *n = all[i];
+	for (size_t i = 0; i < notices.count; i++) {
+		struct am_notice *n = notices.all[i];
 
-		if (n->state == FLYING)
+		if (n->state == AM_N_FLYING)
 			fly(n);
-		wanted |= (n->state == NEW && n->next <= now) || (flying < FLYING_MAX && ready(n, now));
+		wanted |= (n->state == AM_N_NEW && n->next <= now) || (flying < FLYING_MAX && ready(n, now));
 	}
 	/* The source runs while the notices are looked at. */
 	ask(wanted && source.pid == 0, now);
-	for (size_t i = 0; i < count; i++)
-		if (all[i]->state == NEW && all[i]->next <= now)
-			look_at(all[i]);
+	for (size_t i = 0; i < notices.count; i++)
+		if (notices.all[i]->state == AM_N_NEW && notices.all[i]->next <= now)
+			look_at(notices.all[i]);
 	if (source.pid != 0)
 		ask(0, now);
-	for (size_t i = 0; i < count; i++) {
-		struct notice *n = all[i];
+	for (size_t i = 0; i < notices.count; i++) {
+		struct am_notice *n = notices.all[i];
 
-		if (n->state == FLYING)
+		if (n->state == AM_N_FLYING)
 			sooner(&at, n->in->deadline);
-		else if (n->state == NEW || (n->state == ADMITTED && n->next > now))
+		else if (n->state == AM_N_NEW || (n->state == AM_N_ADMITTED && n->next > now))
 			sooner(&at, n->next);
 		else if (flying < FLYING_MAX && source.pid == 0 && ready(n, now))
 			sooner(&at, ask_next);
@@ -548,9 +390,9 @@ am_delivery_poll(struct pollfd fds[AM_DELIVERY_FDS])
 {
 	int used = am_source_poll(&source, fds);
 
-	for (size_t i = 0; i < count; i++)
-		if (all[i]->state == FLYING && used + AM_INJECT_FDS <= AM_DELIVERY_FDS)
-			used += am_inject_poll(all[i]->in, fds + used);
+	for (size_t i = 0; i < notices.count; i++)
+		if (notices.all[i]->state == AM_N_FLYING && used + AM_INJECT_FDS <= AM_DELIVERY_FDS)
+			used += am_inject_poll(notices.all[i]->in, fds + used);
 	return used;
 }
 
@@ -560,10 +402,10 @@ void
 am_delivery_stop(void)
 {
 	am_source_stop(&source);
-	for (size_t i = 0; i < count; i++) {
-		struct notice *n = all[i];
+	for (size_t i = 0; i < notices.count; i++) {
+		struct am_notice *n = notices.all[i];
 
-		if (n->state != FLYING)
+		if (n->state != AM_N_FLYING)
 			continue;
 		if (!am_inject_sent(n->in))
 			again(n, 0);
@@ -593,14 +435,14 @@ recovered(const char *key, jv r)
 	enum am_lane lane = strncmp(key, "peer-", 5) == 0 ? AM_PEER : AM_MAIL;
 	const char *id = key + 5, *state = am_str(r, "state"), *start = am_str(r, "start");
 	jv pid = am_get(r, "pid", JV_KIND_NUMBER);
-	struct notice *n;
+	struct am_notice *n;
 
 	if (strlen(key) == 37 && strspn(id, "0123456789abcdef") == 32) {
 		remove_reply(am_str(r, "reply"));
-		n = note(lane, id);
+		n = am_notices_note(&notices, lane, id);
 		if (state != NULL && strcmp(state, "held") == 0) {
 			/* Offered again, but not while the session that holds it lives. */
-			n->state = ADMITTED;
+			n->state = AM_N_ADMITTED;
 			n->session = jv_is_valid(pid) ? (pid_t)jv_number_value(pid) : 0;
 			strlcpy(n->session_start, start == NULL ? "" : start, sizeof n->session_start);
 		} else {
@@ -614,5 +456,5 @@ void
 am_delivery_recover(void)
 {
 	am_journal_recover(&journal, recovered);
-	sort();
+	am_notices_sort(&notices);
 }

@@ -8,8 +8,7 @@
 
 #include <poll.h>
 
-enum am_lane { AM_MAIL, AM_PEER };
-extern const char *const am_lane_name[];
+#include "connector/notices.h"
 
 struct am_delivery_conf {
 	const char *notices[2];		/* by lane */

@@ -28,7 +28,20 @@ jv am_session_file(int home, const char *path);
 /* "PID.SHA256.key" of a socket's path. */
 void am_session_key_name(pid_t pid, const char *socket, char out[128]);
 
-/* "linux:MACHINE-ID:pid:[INODE]", the pid namespace in which a pid means something. */
-void am_pid_domain(char out[160]);
+/* This process as a session of the registry. */
+struct am_session_entry {
+	int dir;
+	char key[128], entry[32];
+};
+
+/*
+ * Publishes the key, then the entry, below ~/.claude/sessions, which is made
+ * when it is lacking; entrypoint is the program's name. -1 with errno.
+ */
+int am_session_enter(struct am_session_entry *e, const char *home, const char *entrypoint, const char *socket, const char *token);
+
+/* Takes away the entry, so that nobody finds it any more; then, when nobody is spoken to any more, the key. */
+void am_session_leave(const struct am_session_entry *e);
+void am_session_forget(struct am_session_entry *e);
 
 #endif
