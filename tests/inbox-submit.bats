@@ -224,6 +224,7 @@ error submit: attachments: 17 files, and at most 16 can go with one request"
 	printf '\377' >outbox/results/7.json
 	mkdir outbox/results/8.json
 	ln -s 1.json outbox/results/9.json
+	mkfifo outbox/results/10.json
 	run -0 texts submit_result '{"req_id":"0"}' '{"req_id":"1"}' '{"req_id":"2"}' '{"req_id":"3"}' '{"req_id":"4"}' '{"req_id":"5"}' \
 	    '{"req_id":"6"}' '{"req_id":"7"}' '{"req_id":"8"}' '{"req_id":"9"}' '{"req_id":"../1"}' '{"req_id":1}' '{}'
 	assert_output 'pending
@@ -256,6 +257,8 @@ error submit_result: '"'req_id'"' must be the number that submit answered
 error submit_result: '"'req_id'"' must be the number that submit answered
 error submit_result: '"'req_id'"' must be the number that submit answered'
 	run -0 inbox-submit submit-result 0
+	assert_output pending
+	run -0 timeout 5 inbox-submit submit-result 10
 	assert_output pending
 	run -1 inbox-submit submit-result ../1
 }

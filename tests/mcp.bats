@@ -129,6 +129,23 @@ inbox-submit: ignored a line that is not JSON: line 1: a word that JSON does not
 	[ "$took" -lt 100 ] || fail "$took ms"
 }
 
+@test "SIGINT ends it, idle and in a large answer that nobody reads" {
+	mkfifo in out
+	for n in 1 100000; do
+		env INBOX_MESSAGE_DIR="$PWD" perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' inbox-mcp-vol <in >out 3>&- &
+		exec 8>in 9<out
+		for ((i = 0; i < n; i += 1000)); do printf '{"id":%d,"method":"tools/list"}\n' "$i" >&8; done
+		sleep 0.2
+		kill -INT $!
+		began=$(date +%s%N)
+		rc=0
+		wait $! || rc=$?
+		exec 8>&- 9<&-
+		assert_equal "$rc" 130
+		[ $((($(date +%s%N) - began) / 1000000)) -lt 200 ]
+	done
+}
+
 @test "a last line without its line feed is answered" {
 	run -0 inbox-submit mcp < <(printf '{"id":1,"method":"ping"}')
 	assert_output '{"jsonrpc":"2.0","id":1,"result":{}}'

@@ -95,3 +95,37 @@ notes.txt"
 	run -0 inside alpha /opt/amap/payload/bin/amap-probe-write /opt/amap/lanes/inbox/x
 	assert_output EROFS
 }
+
+@test "the payload's texts name only variables that a sandbox gets, and files that it holds and no agent can write" {
+	amap-fleet "$TOP/examples/fleet.json" | amap-lanes --home /srv/amap >members
+	amap-render-create --member alpha <members >create
+	grep -o -- '--env AMAP_[A-Z_]*' create | cut -d' ' -f2 | sort >given
+	cd "$TOP/payload"
+	grep -ohE '\$\{?AMAP_[A-Z_]+' INBOX-POLICY.md mcp-servers.json | tr -d '${' | sort -u >"$BATS_TEST_TMPDIR/named"
+	cd "$BATS_TEST_TMPDIR"
+	run -0 comm -13 given named
+	assert_output ""
+	[ -s named ]
+	head -n 1 members | jq -r '.rows[] | select(.read_only) | .target' >read_only
+	cut -f2 "$TOP/payload/payload.list" | sed 's,^,/opt/amap/payload/,' >held
+	echo /opt/amap/roster/roster.json >>held
+	{ grep -ohE '/opt/amap/[A-Za-z0-9./_-]*[A-Za-z0-9_-]' "$TOP"/payload/*.md "$TOP"/payload/*.json; tr ' ' '\n' <create | grep ^/opt/amap/payload; } | sort -u >paths
+	while IFS= read -r path; do
+		run -0 grep -Fxq "$path" held
+		run -0 grep -Fxq "$(cut -d/ -f1-4 <<<"$path")" read_only
+	done <paths
+	[ "$(wc -l <paths)" -ge 6 ]
+}
+
+@test "claude is told of all tools at once, takes messages, and asks nothing" {
+	run -0 jq -cS . "$TOP/payload/claude-settings.json"
+	assert_output '{"crossSessionInbound":"accept","env":{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC":"1"},"hooks":{"SessionStart":[{"hooks":[{"command":"/opt/amap/payload/claude-session-start","type":"command"}]}]},"skipDangerousModePermissionPrompt":true,"tui":"default"}'
+	run -0 jq -r '.mcpServers | to_entries[] | [.key, (.value.command | ltrimstr("/opt/amap/payload/bin/")), (.value.args // [] | join(" ")), .value.alwaysLoad, (.value.env | to_entries | map("\(.key)=\(.value)") | join(" "))] | map(tostring) | join(" | ")' "$TOP/payload/mcp-servers.json"
+	assert_output 'inbox | inbox-mcp-vol |  | true | INBOX_MESSAGE_DIR=${AMAP_INBOX_DIR}/messages INBOX_LANE=mail
+delegation | inbox-mcp-vol |  | true | INBOX_MESSAGE_DIR=${AMAP_PEER_DIR}/messages INBOX_LANE=peer
+inbox-submit | inbox-submit | mcp | true | OUTBOX_DIR=${AMAP_OUTBOX_DIR}'
+	# What a turn brings is matched by these words, and they are the last thing to know about a delegation.
+	for words in '-- added by inbox-delivery --' 'message id:' SendMessage in_reply_to 'not a teammate' ambiguous; do
+		run -0 grep -qF -- "$words" "$TOP/payload/INBOX-POLICY.md"
+	done
+}
