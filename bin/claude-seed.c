@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -25,8 +26,10 @@
 #include "file.h"
 #include "id.h"
 #include "json.h"
+#include "path.h"
 
 #define FILE_NAME ".claude.json"
+#define SEEDED ".claude/connector/seeded"	/* the directory that this program made trusted */
 #define VERSION_MS 60000
 #define SUFFIX 20		/* characters of the key by which claude knows it again */
 
@@ -246,6 +249,47 @@ add(jv object, const char *key, jv v)
 	return object;
 }
 
+/* The same for true; ours: a false in its place is none of the operator's, who found true there. */
+static jv
+add_true(jv object, const char *key, int ours)
+{
+	jv false_ = am_get(object, key, JV_KIND_FALSE);
+
+	if (ours && jv_get_kind(false_) == JV_KIND_FALSE)
+		return am_set(object, key, jv_true());
+	return add(object, key, jv_true());
+}
+
+static int
+is_ours(int home, const char *cwd)
+{
+	size_t len;
+	char *text = am_read_regular(home, SEEDED, PATH_MAX, &len);
+	int yes = text != NULL && len == strlen(cwd) + 1 && text[len - 1] == '\n' && memcmp(text, cwd, len - 1) == 0;
+
+	free(text);
+	return yes;
+}
+
+/* Remembers it. Where that cannot be, nothing is repaired later, and that is all. */
+static void
+make_ours(const char *home, const char *cwd)
+{
+	char *path = am_path_join(home, SEEDED), *line, *slash = strrchr(path, '/');
+	int dir;
+
+	if (asprintf(&line, "%s\n", cwd) < 0)
+		abort();
+	*slash = '\0';
+	dir = am_make_dirs(path) != 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || am_publish(dir, slash + 1, line, strlen(line), 0644) != 0)
+		am_warn("%s/%s", path, slash + 1);
+	if (dir >= 0)
+		close(dir);
+	free(line);
+	free(path);
+}
+
 /* Owns a container of the object, or an empty one. Borrows. */
 static jv
 container(jv object, const char *key, jv_kind kind)
@@ -277,15 +321,17 @@ approve(jv responses, const char *suffix)
 	return am_set(responses, "approved", approved);
 }
 
+/* Consumes doc. *trusted: this directory was not spoken of before. */
 static jv
-seed(jv doc, const char *cwd, const char *version, const char *suffix)
+seed(jv doc, const char *cwd, const char *version, const char *suffix, int ours, int *trusted)
 {
 	jv projects = container(doc, "projects", JV_KIND_OBJECT);
 	jv project = container(projects, cwd, JV_KIND_OBJECT);
 	jv responses = container(doc, "customApiKeyResponses", JV_KIND_OBJECT);
 
-	projects = am_set(projects, cwd, add(project, "hasTrustDialogAccepted", jv_true()));
-	doc = add(doc, "hasCompletedOnboarding", jv_true());
+	*trusted = !am_has(project, "hasTrustDialogAccepted");
+	projects = am_set(projects, cwd, add_true(project, "hasTrustDialogAccepted", ours));
+	doc = add_true(doc, "hasCompletedOnboarding", ours);
 	doc = add(doc, "lastOnboardingVersion", jv_string(version));
 	doc = am_set(doc, "projects", projects);
 	return am_set(doc, "customApiKeyResponses", approve(responses, suffix));
@@ -300,7 +346,7 @@ main(int argc, char *argv[])
 	jv before, after;
 	mode_t mode;
 	size_t len;
-	int c, home;
+	int c, home, trusted;
 
 	am_prog = "claude-seed";
 	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1)
@@ -316,7 +362,7 @@ main(int argc, char *argv[])
 	if ((home = open(home_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		fail(home_path);
 	before = read_file(home, &mode);
-	after = seed(jv_copy(before), cwd, claude_version(), key + strlen(key) - SUFFIX);
+	after = seed(jv_copy(before), cwd, claude_version(), key + strlen(key) - SUFFIX, is_ours(home, cwd), &trusted);
 	if (!jv_equal(jv_copy(before), jv_copy(after))) {
 		jv pretty = jv_dump_string(jv_copy(after), JV_PRINT_PRETTY | JV_PRINT_INDENT_FLAGS(2));
 
@@ -326,6 +372,8 @@ main(int argc, char *argv[])
 		free(text);
 		jv_free(pretty);
 	}
+	if (trusted)
+		make_ours(home_path, cwd);
 	jv_free(before);
 	jv_free(after);
 	free(cwd);

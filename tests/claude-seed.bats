@@ -81,6 +81,38 @@ try() {
 	assert_output "$(cat before)"
 }
 
+@test "B79 a false that took the place of our true is repaired; the operator's own false stays" {
+	mkdir bin home wd
+	printf '#!/bin/sh\necho 3.4.5\n' >bin/claude
+	chmod +x bin/claude
+	seed() { (cd wd && PATH=$BATS_TEST_TMPDIR/bin:$PATH HOME=$BATS_TEST_TMPDIR/home ANTHROPIC_API_KEY=made-up-key-of-nobody-00001 claude-seed); }
+	deny() {
+		jq --arg cwd "$PWD/wd" '.projects[$cwd].hasTrustDialogAccepted = false | .hasCompletedOnboarding = false' home/.claude.json >new
+		mv new home/.claude.json
+	}
+	values() { run -0 jq -c '[.hasCompletedOnboarding, .projects[].hasTrustDialogAccepted]' home/.claude.json; }
+	seed
+	deny
+	seed
+	values
+	assert_output '[true,true]'
+	deny
+	printf '%s' /elsewhere >home/.claude/connector/seeded
+	seed
+	values
+	assert_output '[false,false]'
+	rm home/.claude.json
+	rm -r home/.claude
+	echo '{"projects":{}}' >home/.claude.json
+	: >home/.claude
+	run -0 seed
+	assert_output --regexp 'claude-seed: .*/home/\.claude/connector/seeded: Not a directory'
+	deny
+	run -0 seed
+	values
+	assert_output '[false,false]'
+}
+
 @test "a claude that is not there is named" {
 	mkdir home
 	run -1 env PATH=/nowhere HOME="$PWD/home" ANTHROPIC_API_KEY=made-up-key-of-nobody-00001 "$BIN/claude-seed"

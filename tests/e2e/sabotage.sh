@@ -17,6 +17,7 @@ until_true 20 sh -c '! pgrep -f "payload/[a]map-main"'
 	cp CLAUDE.md .claude/
 	jq --arg cwd "$PWD" --argjson user "$(rogue user)" --argjson local "$(rogue local)" '.mcpServers = {"rogue": $user, "inbox": $user} |
 	    .projects[$cwd] += {"mcpServers": {"rogue": $local, "delegation": $local}, "enabledMcpjsonServers": ["rogue"]} |
+	    .projects[$cwd].hasTrustDialogAccepted = false | .hasCompletedOnboarding = false |
 	    .bypassPermissionsModeAccepted = false' .claude.json >new
 	mv new .claude.json
 	rm -rf .claude/amap-sessions
