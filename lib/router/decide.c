@@ -361,6 +361,7 @@ amr_take_decisions(struct amr_router *r)
 		if (strchr(e->d_name, '~') != NULL && e->d_name[0] != '.')
 			amr_names_add(&names, e->d_name, NULL);
 	amr_names_sort(&names);
+	r->turns++;
 	for (size_t i = 0; i < names.n; i++)
 		one_file(r, fd, names.text + names.at[i]);
 	amr_names_free(&names);

@@ -181,25 +181,12 @@ struct placement {
 };
 
 static int
-draft(struct placement *p, int dir, const char *name, const void *bytes, size_t len)
+draft_json(struct placement *p, int dir, const char *name, jv doc)
 {
-	if (am_draft(&p->draft[p->n], dir, name, bytes, len, 0600) != 0)
+	if (amr_draft_json(&p->draft[p->n], dir, name, doc, 0600) != 0)
 		return -1;
 	p->n++;
 	return 0;
-}
-
-static int
-draft_json(struct placement *p, int dir, const char *name, jv doc)
-{
-	size_t len;
-	char *text = am_json_text(doc, AM_SORTED, &len);
-	int rc = dir < 0 ? -1 : draft(p, dir, name, text, len), saved = errno;
-
-	free(text);
-	jv_free(doc);
-	errno = saved;
-	return rc;
 }
 
 static int
@@ -216,8 +203,9 @@ draft_blobs(struct placement *p, const struct amr_letter *l, int notices, const 
 	p->dirs[p->n_dirs++] = p->blobs;
 	for (size_t i = 0; i < l->n_blobs; i++) {
 		snprintf(name, sizeof name, "%zu", i);
-		if (draft(p, p->blobs, name, l->blobs[i].bytes, l->blobs[i].len) != 0)
+		if (am_draft(&p->draft[p->n], p->blobs, name, l->blobs[i].bytes, l->blobs[i].len, 0600) != 0)
 			return -1;
+		p->n++;
 	}
 	return 0;
 }

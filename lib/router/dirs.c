@@ -151,6 +151,19 @@ amr_state_read(const struct amr_router *r, const char *instance, const char *pat
 }
 
 int
+amr_draft_json(struct am_draft *d, int dirfd, const char *name, jv doc, mode_t mode)
+{
+	size_t len;
+	char *text = am_json_text(doc, AM_SORTED, &len);
+	int rc = dirfd < 0 ? -1 : am_draft(d, dirfd, name, text, len, mode), saved = errno;
+
+	free(text);
+	jv_free(doc);
+	errno = saved;
+	return rc;
+}
+
+int
 amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode)
 {
 	size_t len;

@@ -129,21 +129,19 @@ amr_queue_event(struct amr_inst *in, const char *file)
 
 static int intake(struct amr_turn *t, const char *id);
 
+/* intent: one stands behind the answer. */
 static int
-conclude(struct amr_turn *t, struct amr_request *q)
+conclude(struct amr_turn *t, struct amr_request *q, int intent)
 {
-	jv result;
+	int rc;
 
 	if (q->answer.hold && amr_hold(t, q) != 0)
 		return -1;
-	result = amr_result(q);
-	if (amr_record(t, q, result) != 0) {
-		jv_free(result);
+	if ((rc = amr_record_and_answer(t, q, amr_result(q), intent)) < 0)
 		return -1;
-	}
 	amr_count(t->in, strcmp(q->answer.outcome, "accepted") == 0 ? AM_ACCEPTED :
 	    strcmp(q->answer.outcome, "rejected") == 0 ? AM_REJECTED : AM_QUEUED);
-	return amr_answer(t, q->id, result);
+	return rc == 0 ? 0 : -1;
 }
 
 /* Places what the plan says, under the protection of its intent, and answers. */
@@ -155,7 +153,7 @@ deliver(struct amr_turn *t, struct amr_request *q, struct amr_plan *p, int resum
 	if (amr_carry_out(t->r, t->in, q, p, resumed) != 0)
 		return -1;
 	amr_answer_placed(t->r, q, p);
-	if (conclude(t, q) != 0)
+	if (conclude(t, q, 1) != 0)
 		return -1;
 	amr_intent_end(t->r, p);
 	return 0;
@@ -207,7 +205,7 @@ decide(struct amr_turn *t, struct amr_request *q, struct amr_plan *open)
 		amr_plan_free(&p);
 		return rc;
 	}
-	return q->answer.outcome == NULL ? -1 : conclude(t, q);
+	return q->answer.outcome == NULL ? -1 : conclude(t, q, 0);
 }
 
 /* A request without an answer yet. open: what was decided about it in an earlier life, or NULL. */
@@ -235,9 +233,9 @@ fresh(struct amr_turn *t, struct amr_request *q, const char *file, struct amr_pl
 		return 0;
 	if (bytes != NULL && open == NULL && amr_names_find(&t->in->snapshot, file) != NULL) {
 		amr_quarantine(t, q);
-		return conclude(t, q);
+		return conclude(t, q, 0);
 	}
-	return judged == 0 ? decide(t, q, open) : conclude(t, q);
+	return judged == 0 ? decide(t, q, open) : conclude(t, q, 0);
 }
 
 /* ---- a request that has its answer ---- */
@@ -295,7 +293,7 @@ corrupt(struct amr_turn *t, struct amr_request *q)
 	if (dir >= 0 && renameat(dir, name, dir, aside) == 0) {
 		amr_log(AM_ERROR, ".outbound", "the stored answer %s of %s cannot be read; kept as %s", q->id, t->in->name, aside);
 		amr_refuse(q, "rejected", "malformed_request", "its earlier answer is lost");
-		rc = conclude(t, q);
+		rc = conclude(t, q, 0);
 	}
 	if (dir >= 0)
 		close(dir);
@@ -440,6 +438,7 @@ amr_take_turn(struct amr_router *r, struct amr_inst *in, long budget_ms, const v
 	struct amr_turn t;
 	int rc = open_turn(&t, r, in);
 
+	r->turns++;
 	if (rc == 0)
 		rc = turn(&t, budget_ms, stop);
 	if (rc != 0) {

@@ -135,9 +135,17 @@ inbox_entry(int dir, const char *name, void *more)
 static int
 look(const struct amr_router *r, struct amr_inst *in)
 {
-	struct amr_version now = inbox_version(r, in);
-	struct foreign f = { .ledger = amr_state_dir(r, in->name, "delivered") };
-	int dir, rc = f.ledger < 0 ? -1 : 0;
+	struct amr_version now;
+	struct foreign f = { .ledger = -1 };
+	int dir, rc;
+
+	/* What came since this turn began is for the next one to see. */
+	if (in->exposure_known && in->exposure_turn == r->turns)
+		return in->last_external < 0 || in->last_foreign < 0 ? -1 : 0;
+	now = inbox_version(r, in);
+	in->exposure_turn = r->turns;
+	f.ledger = amr_state_dir(r, in->name, "delivered");
+	rc = f.ledger < 0 ? -1 : 0;
 
 	if (rc == 0 && !in->exposure_known) {
 		in->last_external = 0;

@@ -127,12 +127,18 @@ open_file(struct amr_router *r)
 	return r->intent_fd;
 }
 
+/* Also over what a failed attempt left, which is then cut off. */
 static int
 overwrite(struct amr_router *r, const char *text, size_t len)
 {
-	if (open_file(r) < 0 || pwrite(r->intent_fd, text, len, 0) != (ssize_t)len)
+	size_t before = r->intent_len;
+
+	r->intent_len = SIZE_MAX;
+	if (open_file(r) < 0 || pwrite(r->intent_fd, text, len, 0) != (ssize_t)len ||
+	    (before > len && ftruncate(r->intent_fd, (off_t)len) != 0))
 		return -1;
-	return ftruncate(r->intent_fd, (off_t)len);
+	r->intent_len = len;
+	return 0;
 }
 
 /*
@@ -152,6 +158,7 @@ save(struct amr_router *r)
 		if (open_file(r) < 0 || ftruncate(r->intent_fd, 0) != 0)
 			return -1;
 		r->intents_saved = 0;
+		r->intent_len = 0;
 		return 0;
 	}
 	json = am_json_text(r->intents, AM_SORTED, &len);
@@ -182,6 +189,7 @@ amr_intents_load(struct amr_router *r)
 
 	r->intents = jv_array();
 	r->intent_fd = -1;
+	r->intent_len = SIZE_MAX;	/* not known */
 	if (text == NULL || len < 66)
 		goto out;
 	json = text + 65;

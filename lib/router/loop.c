@@ -154,6 +154,8 @@ reload_config(struct amr_router *r)
 static void
 serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 {
+	static double let_go;
+
 	if (in->at < 0)
 		return;
 	if (in->watch_due)
@@ -161,9 +163,13 @@ serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 	amr_take_turn(r, in, budget_ms, &stop);
 	if (in->outcomes_due && amr_conf_has_peer(r->conf, (size_t)in->at))
 		amr_take_outcomes(r, in);
-	amr_let_go();
 	if (in->head < in->queue.n || in->rescan)
 		amr_line_up(r, in);
+	/* Others move directories about: what was opened counts for a moment, however long the line is. */
+	if (r->line == NULL || (now() - let_go) * 1000 > TURN_MS) {
+		amr_let_go();
+		let_go = now();
+	}
 }
 
 /* Counters that what is left alone makes at every poll. */

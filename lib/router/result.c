@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "id.h"
+#include "router/flush.h"
 #include "router/log.h"
 #include "router/result.h"
 
@@ -35,6 +36,16 @@ amr_result(const struct amr_request *q)
  * private record. A shortage passes, so it is an error, and tried again.
  */
 static int
+unpublished(const struct amr_turn *t, const char *id)
+{
+	if (amr_is_shortage(errno))
+		return -1;
+	amr_log(AM_WARNING, ".outbound", "result %s of %s cannot be published: %s", id, t->in->name, strerror(errno));
+	amr_let_go();
+	return 0;
+}
+
+static int
 publish(struct amr_turn *t, const char *id, jv result)
 {
 	int dir = amr_use_lane(t->m, 'o', "results"), rc = dir;
@@ -44,12 +55,7 @@ publish(struct amr_turn *t, const char *id, jv result)
 	if (dir >= 0)
 		rc = amr_publish_json(dir, name, jv_copy(result), 0600);
 	jv_free(result);
-	if (rc < 0 && !amr_is_shortage(errno)) {
-		amr_log(AM_WARNING, ".outbound", "result %s of %s cannot be published: %s", id, t->in->name, strerror(errno));
-		amr_let_go();
-		return 0;
-	}
-	return rc < 0 ? -1 : 0;
+	return rc < 0 ? unpublished(t, id) : 0;
 }
 
 static int
@@ -83,13 +89,59 @@ amr_answer(struct amr_turn *t, const char *id, jv result)
 	return publish(t, id, result) != 0 ? -1 : archive(t, id);
 }
 
+static jv
+envelope(const struct amr_request *q, jv result)
+{
+	jv d = am_set_str(jv_object(), "digest", q->digest[0] != '\0' ? q->digest : NULL);
+
+	return am_set(d, "result", jv_copy(result));
+}
+
 int
 amr_record(struct amr_turn *t, const struct amr_request *q, jv result)
 {
 	char name[AM_REQ_ID_MAX + 8];
-	jv envelope = am_set_str(jv_object(), "digest", q->digest[0] != '\0' ? q->digest : NULL);
 
-	envelope = am_set(envelope, "result", jv_copy(result));
 	snprintf(name, sizeof name, "%s.json", q->id);
-	return amr_state_publish(t->r, t->in->name, "results", name, envelope);
+	return amr_state_publish(t->r, t->in->name, "results", name, envelope(q, result));
+}
+
+int
+amr_record_and_answer(struct amr_turn *t, const struct amr_request *q, jv result, int intent)
+{
+	int records = amr_use_state(t->r, t->in->name, "results"), results, rc, fds[2];
+	char name[AM_REQ_ID_MAX + 8];
+	struct am_draft record, answer;
+
+	snprintf(name, sizeof name, "%s.json", q->id);
+	rc = amr_draft_json(&record, records, name, envelope(q, result), 0600);
+	if (rc != 0) {
+		jv_free(result);
+		return -1;
+	}
+	results = amr_use_lane(t->m, 'o', "results");
+	rc = amr_draft_json(&answer, results, name, result, 0600) == 0 ? 0 : errno;
+	fds[0] = record.fd;
+	fds[1] = answer.fd;
+	if (amr_flush(fds, rc == 0 ? 2 : 1) != 0) {
+		am_draft_drop(&record);
+		if (rc == 0)
+			am_draft_drop(&answer);
+		return -1;
+	}
+	if (am_draft_place(&record) != 0 || (!intent && fsync(records) != 0)) {
+		if (rc == 0)
+			am_draft_drop(&answer);
+		return -1;
+	}
+	if (rc == 0 && am_draft_place(&answer) != 0)
+		rc = errno;
+	fds[0] = results;
+	fds[1] = records;
+	if (rc == 0)
+		rc = amr_flush(fds, intent ? 2 : 1) == 0 ? 0 : errno;
+	else if (intent && fsync(records) != 0)
+		return 1;
+	errno = rc;
+	return (rc != 0 && unpublished(t, q->id) != 0) || archive(t, q->id) != 0 ? 1 : 0;
 }

@@ -14,6 +14,13 @@ jv amr_result(const struct amr_request *q);
 int amr_record(struct amr_turn *t, const struct amr_request *q, jv result);	/* borrows result */
 
 /*
+ * Both at once (consumes result). -1: it is not recorded; 0; 1: recorded, and
+ * must be tried again. intent: one stands behind the answer, so that it does
+ * not matter which of the two names a loss of power keeps.
+ */
+int amr_record_and_answer(struct amr_turn *t, const struct amr_request *q, jv result, int intent);
+
+/*
  * Publishes a result (consumes) and takes the request out of the outbox. -1
  * with errno when it must be tried again; then the request is still there.
  */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "file.h"
 #include "json.h"
 #include "router/conf.h"
 
@@ -72,6 +73,7 @@ struct amr_inst {
 	long held;
 	time_t held_oldest;
 	int exposure_known;
+	unsigned long exposure_turn;		/* in which it was looked at last */
 	struct amr_version inbox_version;	/* of inbox/notices, for last_foreign */
 	time_t last_foreign;			/* mail that this router did not write; 0: none */
 	time_t last_external;			/* of the ledger; 0: none */
@@ -99,10 +101,12 @@ struct amr_router {
 	double interval;	/* 0: unknown */
 	time_t started, last_poll;
 	long polls;
+	unsigned long turns;
 	struct amr_inst **inst;	/* by byte order of name; only grows */
 	size_t n;
 	jv intents;		/* array: what was decided and is perhaps not yet done */
 	int intent_fd, intents_saved;	/* how many the file holds */
+	size_t intent_len;		/* its length, when it was written in place */
 	int notify, cwd;	/* inotify; -1: none */
 	int decisions_watch, decisions_due;
 	int unclean;		/* the last holder of the lock did not end well */
@@ -137,6 +141,7 @@ int amr_root(const struct amr_member *m);
 const char *amr_lane(const struct amr_member *m, char which);	/* 'i', 'o', 'p' */
 char *amr_state_read(const struct amr_router *r, const char *instance, const char *path, size_t max, size_t *len);
 int amr_state_publish(const struct amr_router *r, const char *instance, const char *sub, const char *name, jv doc);	/* consumes */
+int amr_draft_json(struct am_draft *d, int dirfd, const char *name, jv doc, mode_t mode);	/* consumes; dirfd -1: as errno says */
 int amr_publish_json(int dirfd, const char *name, jv doc, mode_t mode);	/* consumes */
 /* Empties and removes a directory below at; bounded, and follows nothing. */
 void amr_remove_tree(int at, const char *name);
