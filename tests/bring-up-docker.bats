@@ -140,3 +140,18 @@ stage 6/7 router: skipped (it is running and has published the roster)"
 	run -1 bring_up --apply
 	assert_regex "${lines[-1]}" '^bring-up stopped at router: the container amap-router-local is (exited|restarting), exit code [02]: amap-router: .*Permission denied$'
 }
+
+@test "the payload's programs run in a container of another libc, which its own programs never do" {
+	musl_tree
+	installed_payload payload
+	tar -C tree -c . | docker import - another-libc >/dev/null
+	inside() {
+		docker run --rm --network none --read-only --user 64123:64123 -v "$PWD/payload:/opt/amap/payload:ro" \
+		    -e LD_LIBRARY_PATH=/lib another-libc "$@"
+	}
+	run -0 inside sh -c 'cd /opt/amap/payload; for p in *-* bin/*; do [ -x "$p" ] && [ "$p" != amap-main ] && ./"$p" --version; done; :'
+	assert_equal "$(sed 's/ [0-9.]*$//' <<<"$output" | xargs)" "amap-session claude-seed claude-session-start inbox-delivery \
+openshell-sessions amap-probe-running amap-probe-write inbox-mcp-vol inbox-submit"
+	cp "$BIN/inbox-submit" payload/
+	run ! inside /opt/amap/payload/inbox-submit --version
+}

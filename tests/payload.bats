@@ -3,21 +3,6 @@
 load common
 load sandbox
 
-# musl_tree: ./tree with the libc and the shell of another distribution's kind, and,
-# where this host's programs look for theirs, libraries that are none.
-musl_tree() {
-	local musl tool
-	musl=$(readlink -f /lib/ld-musl-*.so.1)
-	[ -f "$musl" ] && [ -x /bin/busybox ] || skip "musl or busybox-static is not installed"
-	run ! ldd /bin/busybox
-	mkdir -p tree/bin tree/lib tree/lib64 tree/etc tree/usr/share tree/opt tree/proc tree/dev tree/tmp
-	cp "$musl" "tree/lib/$(basename /lib/ld-musl-*.so.1)"
-	cp /bin/busybox tree/bin/
-	for tool in sh readlink env sed date sleep cat ls tr chmod; do ln -s busybox "tree/bin/$tool"; done
-	for tool in libc.so.6 libm.so.6 libjq.so.1 libonig.so.5; do echo "not for you" >"tree/lib/$tool"; done
-	chmod 755 . tree
-}
-
 @test "every library that a payload program loads is the payload's own, and all that it lists are needed" {
 	installed_payload payload
 	(cd payload && find lib -type f ! -name ld.so | sort) >listed

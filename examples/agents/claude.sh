@@ -39,7 +39,7 @@ answer=$(claude -p --dangerously-skip-permissions --setting-sources "" \
     --strict-mcp-config --mcp-config "$here/mcp-servers.json" "$@")
 
 if [ "$AMAP_TURN_KIND" = peer ] && [ -z "${AMAP_TURN_IN_REPLY_TO-}" ]; then
-	printf '%s\n' "${answer:-(no answer)}" |
+	printf '%s' "${answer:-(no answer)}" |
 	    "$here/bin/inbox-submit" submit --to "$AMAP_TURN_FROM" --subject "re: ${AMAP_TURN_SUBJECT-}" \
 	    ${AMAP_TURN_ID:+--reply-to-id "$AMAP_TURN_ID"} >/dev/null
 fi
