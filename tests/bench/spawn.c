@@ -68,12 +68,12 @@ main(int argc, char *argv[])
 {
 	int n = argc > 4 ? atoi(argv[1]) : 0;
 	double *floor_ = calloc((size_t)n + 1, sizeof *floor_), *cost = calloc((size_t)n + 1, sizeof *cost);
-	char *words[8] = { NULL }, *rest = argc > 4 ? argv[2] : NULL;
+	char *words[16] = { NULL }, *rest = argc > 4 ? argv[2] : NULL;
 	long kib = 0, unused = 0;
 
 	if (n < 1 || floor_ == NULL || cost == NULL)
 		return 2;
-	for (int i = 0; i < 7 && (words[i] = strtok_r(rest, " ", &rest)) != NULL; )
+	for (int i = 0; i < 15 && (words[i] = strtok_r(rest, " ", &rest)) != NULL; )
 		i++;
 	for (int i = 0; i < n; i++) {
 		floor_[i] = run("/dev/null", words, &unused);
