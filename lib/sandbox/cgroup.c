@@ -119,7 +119,10 @@ ams_cgroup_home(const char **why)
 int
 ams_cgroup_make(const char *home, int unit, const struct ams_limits *l, char path[AMS_CGROUP_PATH])
 {
-	static const struct { int limit; const char *file; } files[] = { { AMS_MEMORY, "memory.max" }, { AMS_PROCESSES, "pids.max" } };
+	static const struct { int limit; const char *file; } files[] = {
+		{ AMS_MEMORY, "memory.max" }, { AMS_PROCESSES, "pids.max" },
+		{ AMS_MEMORY, "memory.swap.max" },	/* absent in a kernel that does not count it */
+	};
 	char number[32];
 	struct stat st;
 
@@ -130,7 +133,7 @@ ams_cgroup_make(const char *home, int unit, const struct ams_limits *l, char pat
 		return -1;
 	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
 		snprintf(number, sizeof number, "%llu", l->max[files[i].limit]);
-		if (put(path, files[i].file, l->max[files[i].limit] == 0 ? "max" : number) != 0)
+		if (put(path, files[i].file, l->max[files[i].limit] == 0 ? "max" : number) != 0 && (errno != ENOENT || i < 2))
 			return -1;
 	}
 	return 0;
