@@ -1,8 +1,8 @@
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -106,7 +106,7 @@ tell(struct ams_denied *d, pid_t pid, const char *who)
 }
 
 void
-ams_denied_serve(struct ams_denied *d)
+ams_denied_serve(struct ams_denied *d, short revents)
 {
 	struct seccomp_notif n = { 0 };
 	struct seccomp_notif_resp go_on = { .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
@@ -114,11 +114,12 @@ ams_denied_serve(struct ams_denied *d)
 	char who[sizeof d->recent[0].who];
 	ssize_t len;
 
-	if (ioctl(d->listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0) {
-		if (errno != EINTR && errno != ENOENT)		/* ENOENT: killed while it waited */
-			ams_denied_listen(d, -1);
+	if ((revents & POLLIN) == 0) {
+		ams_denied_listen(d, -1);
 		return;
 	}
+	if (ioctl(d->listener, SECCOMP_IOCTL_NOTIF_RECV, &n) != 0)
+		return;		/* killed while it waited */
 	len = address(&n, &a);
 	/* Still the same call: its process has not gone, nor its number passed on. */
 	if (ioctl(d->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &n.id) == 0 && name(&a, len, who, sizeof who) && worth_a_line(d, who))

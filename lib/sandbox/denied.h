@@ -30,7 +30,7 @@ void ams_denied_open(struct ams_denied *d, struct ams_ring *log);
 /* Takes over the listener of a new main process; -1 for none. */
 void ams_denied_listen(struct ams_denied *d, int listener);
 
-/* One attempt, when poll(2) says that there is one or that nobody is left. */
-void ams_denied_serve(struct ams_denied *d);
+/* What poll(2) said of the listener: one attempt, or that nobody is left to make one. */
+void ams_denied_serve(struct ams_denied *d, short revents);
 
 #endif

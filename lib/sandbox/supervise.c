@@ -363,7 +363,7 @@ loop(struct super *s)
 		if (p[1].revents != 0)
 			status_packet(s, 0);
 		if (p[2].revents != 0 && s->denied.listener >= 0)
-			ams_denied_serve(&s->denied);
+			ams_denied_serve(&s->denied, p[2].revents);
 		ams_output_serve(&s->io, p + 3);
 		if (p[0].revents != 0)
 			handle_signals(s);
