@@ -4,164 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "diag.h"
 #include "file.h"
-#include "id.h"
 #include "router/deliver.h"
 #include "router/flush.h"
+#include "router/letter.h"
 #include "router/log.h"
-#include "utf8.h"
-
-#define PREVIEW_MAX 200
-
-jv
-amr_printable_text(jv text, size_t max)
-{
-	const char *s = jv_string_value(text);
-	size_t len = (size_t)jv_string_length_bytes(jv_copy(text)), from = 0, out = 0;
-	char *buf = malloc(len + 1);
-	jv v;
-
-	if (buf == NULL)
-		abort();
-	while (from < len && max-- > 0) {
-		uint32_t c;
-		int n = am_utf8_next(s + from, len - from, &c);
-
-		if (n < 0)
-			n = 1;
-		if (n < 1 || !am_printable(c)) {
-			buf[out++] = ' ';
-		} else {
-			memcpy(buf + out, s + from, (size_t)n);
-			out += (size_t)n;
-		}
-		from += (size_t)n;
-	}
-	v = jv_string_sized(buf, (int)out);
-	free(buf);
-	return v;
-}
-
-jv
-amr_display_text(jv text, size_t max)
-{
-	jv clean = amr_printable_text(text, SIZE_MAX), cut, v;
-	const char *s = jv_string_value(clean);
-	size_t len = strlen(s);
-
-	while (len > 0 && *s == ' ') {
-		s++;
-		len--;
-	}
-	while (len > 0 && s[len - 1] == ' ')
-		len--;
-	cut = jv_string_sized(s, (int)len);
-	jv_free(clean);
-	v = amr_printable_text(cut, max);
-	jv_free(cut);
-	return v;
-}
-
-/* ---- the documents ---- */
-
-static jv
-descriptors(const struct amr_letter *l, const char *nid)
-{
-	jv list = jv_array();
-
-	for (size_t i = 0; i < l->n_blobs; i++) {
-		const struct amr_blob *b = &l->blobs[i];
-		jv d = am_set(jv_object(), "filename", jv_copy(b->filename));
-
-		d = am_set(d, "media_type", jv_copy(b->media_type));
-		d = am_set(d, "size_bytes", jv_number((double)b->len));
-		d = am_set_str(d, "sha256", b->sha256);
-		d = am_set_str(d, "disposition", "clean");
-		d = am_set(d, "content_ref", jv_string_fmt("%s.attachments/%zu", nid, i));
-		list = jv_array_append(list, d);
-	}
-	return list;
-}
-
-static jv
-message_document(const struct amr_letter *l, const char *nid, const char *ts, const char *from, const char *to)
-{
-	jv d = am_set_str(jv_object(), "contract_version", "2");
-
-	d = am_set_str(d, "notice_id", nid);
-	d = am_set_str(d, "id", nid);
-	d = am_set_str(d, "date", ts);
-	d = am_set_str(d, "from", from);
-	d = am_set_str(d, "to", to);
-	d = am_set(d, "subject", jv_copy(l->subject));
-	d = am_set(d, "body_text", jv_copy(l->body));
-	return l->n_blobs > 0 ? am_set(d, "attachments", descriptors(l, nid)) : d;
-}
-
-static jv
-notice_document(const struct amr_letter *l, int peer, const char *nid, const char *ts, const char *from)
-{
-	jv m = am_set_str(jv_object(), "id", nid), d;
-
-	m = am_set_str(m, "from", from);
-	m = am_set(m, "subject", jv_copy(l->subject));
-	m = am_set(m, "preview", amr_printable_text(l->body, PREVIEW_MAX));
-	m = am_set_str(m, "mailbox", peer ? "peer" : "inbox");
-	if (!peer)
-		m = am_set_str(m, "provenance", "internal");
-	if (l->in_reply_to != NULL)
-		m = am_set_str(m, "in_reply_to", l->in_reply_to);
-	if (peer && jv_is_valid(l->exposure))
-		m = am_set(m, "sender_exposure", jv_copy(l->exposure));
-	if (l->n_blobs > 0)
-		m = am_set(m, "attachments", descriptors(l, nid));
-	d = am_set_str(jv_object(), "contract_version", "2");
-	d = am_set_str(d, "notice_id", nid);
-	d = am_set_str(d, "ts", ts);
-	d = am_set_str(d, "kind", peer ? "peer" : "deliver");
-	return am_set(d, "message", m);
-}
-
-static jv
-ledger_record(const struct amr_letter *l, const char *to, int peer, const char *nid, const char *ts, const char *from)
-{
-	jv d = am_set_str(jv_object(), "notice_id", nid);
-
-	d = am_set_str(d, "from_instance", l->from);
-	d = am_set_str(d, "from_address", from);
-	d = am_set_str(d, "to_instance", to);
-	d = am_set_str(d, "ts", ts);
-	d = am_set_str(d, "req_id", l->req_id);
-	d = am_set_str(d, "message_id", nid);
-	d = am_set_str(d, "transport", "local");
-	d = am_set_str(d, "tree", peer ? "peer" : "inbox");
-	return l->from == NULL ? am_set_str(d, "authored_by", "router") : d;
-}
-
-static jv
-audit_line(const struct amr_letter *l, const char *to, int peer, const char *nid, const char *from, const char *to_address)
-{
-	jv d = jv_copy(l->audit);
-
-	d = am_set_str(d, "notice_id", nid);
-	d = am_set_str(d, "tree", peer ? "peer" : "inbox");
-	d = am_set_str(d, "from", from);
-	d = am_set_str(d, "to", to_address);
-	d = am_set_str(d, "to_instance", to);
-	d = am_set_str(d, "in_reply_to", l->in_reply_to);
-	if (l->from == NULL)
-		return d;
-	d = am_set_str(d, "message_id", nid);
-	d = am_set_str(d, "from_instance", l->from);
-	d = am_set_str(d, "req_id", l->req_id);
-	d = am_set(d, "sender_exposure", jv_is_valid(l->exposure) ? jv_copy(l->exposure) : jv_null());
-	d = am_set_str(d, "origin", "local");
-	d = am_set(d, "signature_verdict", jv_null());
-	return am_set(d, "demotion_cause", jv_null());
-}
-
-/* ---- the writes ---- */
 
 static const char *
 tree_path(const struct amr_router *r, const struct amr_inst *to, int peer, const char *leaf, char *out, size_t size)
@@ -232,15 +79,15 @@ prepare(struct placement *p, const struct amr_router *r, const struct amr_letter
 	if (draft_blobs(p, l, notices, nid) != 0)
 		return -1;
 	p->step = "the message";
-	if (draft_json(p, messages, name, message_document(l, nid, ts, from, address)) != 0)
+	if (draft_json(p, messages, name, amr_letter_message(l, nid, ts, from, address)) != 0)
 		return -1;
 	p->dirs[p->n_dirs++] = messages;
 	p->step = "the ledger";
-	if (draft_json(p, amr_use_state(r, to->name, "delivered"), name, ledger_record(l, to->name, peer, nid, ts, from)) != 0)
+	if (draft_json(p, amr_use_state(r, to->name, "delivered"), name, amr_letter_ledger(l, to->name, peer, nid, ts, from)) != 0)
 		return -1;
 	p->dirs[p->n_dirs++] = p->draft[p->n - 1].dir;
 	p->step = "the notice";
-	if (draft_json(p, notices, name, notice_document(l, peer, nid, ts, from)) != 0)
+	if (draft_json(p, notices, name, amr_letter_notice(l, peer, nid, ts, from)) != 0)
 		return -1;
 	p->dirs[p->n_dirs++] = notices;
 	if ((fds = calloc(p->n + 1, sizeof *fds)) == NULL)
@@ -261,7 +108,7 @@ begin_audit(const struct amr_router *r, const struct amr_letter *l, const struct
 
 	amr_conf_address_of(r->conf, l->from, from);
 	amr_conf_address_of(r->conf, to->name, address);
-	return amr_audit_begin(r, to->name, ts, audit_line(l, to->name, peer, nid, from, address));
+	return amr_audit_begin(r, to->name, ts, amr_letter_audit(l, to->name, peer, nid, from, address));
 }
 
 int

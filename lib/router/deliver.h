@@ -4,25 +4,7 @@
 #ifndef AM_ROUTER_DELIVER_H
 #define AM_ROUTER_DELIVER_H
 
-#include "router/router.h"
-
-struct amr_blob {
-	char *bytes;
-	size_t len;
-	jv filename, media_type;	/* for display, as they are shown */
-	char sha256[65];
-};
-
-struct amr_letter {
-	const char *from;		/* an instance; NULL: the router itself */
-	jv subject, body;		/* strings, borrowed */
-	const struct amr_blob *blobs;
-	size_t n_blobs;
-	const char *in_reply_to;	/* NULL: answers nothing */
-	const char *req_id;		/* "" for the router's own */
-	jv exposure;			/* borrowed; invalid: not assessed, or mail */
-	jv audit;			/* borrowed; what the audit line says beyond the usual; invalid: no line */
-};
+#include "router/letter.h"
 
 enum amr_placed {
 	AM_PLACED,
@@ -43,11 +25,5 @@ enum amr_placed amr_placed_already(const struct amr_router *r, const struct amr_
 
 /* Takes away what an unfinished placement left behind; best effort. */
 void amr_unplace(const struct amr_router *r, const struct amr_inst *to, int peer, const char *nid);
-
-/* Owns: what is not printable becomes a space; at most max characters. */
-jv amr_printable_text(jv text, size_t max);
-
-/* Owns: the same, without spaces at either end. */
-jv amr_display_text(jv text, size_t max);
 
 #endif

@@ -1,11 +1,9 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "diag.h"
 #include "file.h"
 #include "router/carry.h"
 #include "router/drain.h"
@@ -13,10 +11,10 @@
 #include "router/intent.h"
 #include "router/log.h"
 #include "router/policy.h"
+#include "router/queue.h"
 #include "router/result.h"
 #include "router/sight.h"
 
-#define QUEUE_MAX 16384		/* names listed at once; the rest is found when these are done */
 #define ENVELOPE_MAX (1u << 20)
 
 static int
@@ -39,90 +37,6 @@ close_turn(struct amr_turn *t)
 	if (t->root >= 0)
 		close(t->root);
 	errno = saved;
-}
-
-/* ---- the queue ---- */
-
-static int
-kind_of(int dir, const struct dirent *e)
-{
-	struct stat st;
-
-	if (e->d_type != DT_UNKNOWN)
-		return e->d_type;
-	if (fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return DT_UNKNOWN;
-	return S_ISLNK(st.st_mode) ? DT_LNK : S_ISREG(st.st_mode) ? DT_REG : DT_DIR;
-}
-
-static void
-empty_queue(struct amr_inst *in)
-{
-	amr_names_free(&in->queue);
-	in->head = 0;
-}
-
-static int
-scan(struct amr_turn *t)
-{
-	struct amr_inst *in = t->in;
-	int fd = t->outbox < 0 ? -1 : openat(t->outbox, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	char id[AM_REQ_ID_MAX + 1], first[256] = "";
-	struct dirent *e;
-	long bad = 0;
-
-	in->rescan = in->truncated = 0;
-	empty_queue(in);
-	if (d == NULL) {
-		int saved = errno;
-
-		if (fd >= 0)
-			close(fd);
-		errno = saved;
-		return t->outbox < 0 ? 0 : -1;
-	}
-	while ((errno = 0, e = readdir(d)) != NULL) {
-		int kind = kind_of(fd, e);
-
-		if (kind == DT_LNK || (kind == DT_REG && !amr_is_request_name(e->d_name, id))) {
-			size_t len = strlen(e->d_name);
-
-			/* A file on its way comes and goes: counted, and no news. */
-			if ((len < 4 || strcmp(e->d_name + len - 4, ".tmp") != 0) && bad++ == 0)
-				snprintf(first, sizeof first, "%s", e->d_name);
-			amr_count(in, AM_SEEN);
-			amr_count(in, AM_BAD_NAME);
-		} else if (kind == DT_REG) {
-			if ((in->truncated = in->queue.n == QUEUE_MAX))
-				break;
-			amr_names_add(&in->queue, id, NULL);
-		}
-	}
-	closedir(d);
-	amr_names_sort(&in->queue);
-	in->scanned = 1;
-	if (bad != in->bad_names_told && bad > 0)
-		amr_log(AM_WARNING, ".outbound", "%s: %ld entries of its outbox are no requests and are left alone, one of them %s",
-		    in->name, bad, am_quotes(first));
-	in->bad_names_told = bad;
-	return 0;
-}
-
-void
-amr_queue_event(struct amr_inst *in, const char *file)
-{
-	char id[AM_REQ_ID_MAX + 1];
-
-	if (!amr_is_request_name(file, id))
-		return;
-	if (in->queue.n - in->head >= QUEUE_MAX) {
-		in->rescan = 1;
-		return;
-	}
-	if (in->head == in->queue.n)
-		in->scanned = 0;
-	amr_names_add(&in->queue, id, in->scanned ? "event" : NULL);
 }
 
 /* ---- one request ---- */
@@ -412,13 +326,13 @@ turn(struct amr_turn *t, long budget_ms, const volatile int *stop)
 	if (amr_sight(t) != 0)
 		return -1;
 	if (t->outbox < 0) {
-		empty_queue(in);
+		amr_queue_empty(in);
 		in->rescan = 0;
 		return 0;
 	}
 	if (t->r->intents_saved > 0)
 		finish_open(t);
-	if (in->head == in->queue.n && in->rescan && scan(t) != 0)
+	if (in->head == in->queue.n && in->rescan && amr_queue_scan(t) != 0)
 		return -1;
 	while (in->head < in->queue.n && !*stop) {
 		const char *id = in->queue.text + in->queue.at[in->head++];
@@ -428,7 +342,7 @@ turn(struct amr_turn *t, long budget_ms, const volatile int *stop)
 			break;
 	}
 	if (in->head == in->queue.n)
-		empty_queue(in);
+		amr_queue_empty(in);
 	return 0;
 }
 
@@ -447,7 +361,7 @@ amr_take_turn(struct amr_router *r, struct amr_inst *in, long budget_ms, const v
 			amr_log(AM_WARNING, ".outbound", "%s cannot be drained: %s", in->name, strerror(errno));
 		in->told_drain = errno;
 		in->rescan = 0;		/* the next poll tries again */
-		empty_queue(in);
+		amr_queue_empty(in);
 	} else {
 		in->told_drain = 0;
 	}

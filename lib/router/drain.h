@@ -10,7 +10,4 @@
 /* A whole turn: 0, or -1 when the instance could not be drained; that is counted and told. */
 int amr_take_turn(struct amr_router *r, struct amr_inst *in, long budget_ms, const volatile int *stop);
 
-/* A file that an event told of. */
-void amr_queue_event(struct amr_inst *in, const char *file);
-
 #endif

@@ -15,7 +15,6 @@
 
 #define FILES_MAX 1000		/* an instance, a pass */
 #define LISTED_MAX 65536	/* names looked at in one directory */
-#define FILE_MAX 65536
 #define ALERTS_KEPT 50
 
 const char *const amr_outcome_names[AM_OUTCOMES] = {
@@ -65,9 +64,8 @@ is_outcome_name(const char *name, char nid[AM_NOTICE_ID + 1])
 	return 1;
 }
 
-/* Owns the recipient's ledger record of a peer notice; invalid when there is none. */
-static jv
-ledger_of(const struct amr_router *r, const struct amr_inst *in, const char *nid)
+jv
+amr_outcome_ledger(const struct amr_router *r, const struct amr_inst *in, const char *nid)
 {
 	char path[128], *text;
 	const char *tree;
@@ -75,7 +73,7 @@ ledger_of(const struct amr_router *r, const struct amr_inst *in, const char *nid
 	jv doc;
 
 	snprintf(path, sizeof path, "delivered/notice-%s.json", nid);
-	if ((text = amr_state_read(r, in->name, path, FILE_MAX, &len)) == NULL)
+	if ((text = amr_state_read(r, in->name, path, AM_OUTCOME_MAX, &len)) == NULL)
 		return jv_invalid();
 	doc = am_json_parse(text, len);
 	free(text);
@@ -89,8 +87,8 @@ ledger_of(const struct amr_router *r, const struct amr_inst *in, const char *nid
 
 /* ---- telling ---- */
 
-static jv
-member_or_null(jv doc, const char *key)
+jv
+amr_outcome_member(jv doc, const char *key)
 {
 	jv v = am_get(doc, key, JV_KIND_STRING);
 
@@ -120,7 +118,7 @@ alert(struct report *p)
 	int n;
 
 	a = am_set_str(a, "notice_id", p->nid);
-	a = am_set(a, "sender", member_or_null(p->ledger, "from_instance"));
+	a = am_set(a, "sender", amr_outcome_member(p->ledger, "from_instance"));
 	a = am_set_str(a, "recipient", p->in->name);
 	a = am_set_str(a, "ts", p->now);
 	p->in->pass_alerts = jv_array_append(p->in->pass_alerts, jv_copy(a));
@@ -184,12 +182,12 @@ record_of(struct report *p)
 
 	d = am_set_str(d, "notice_id", p->nid);
 	d = am_set_str(d, "outcome", amr_outcome_names[p->outcome]);
-	d = am_set(d, "outcome_ts", member_or_null(p->doc, "ts"));
-	d = am_set(d, "detail", member_or_null(p->doc, "detail"));
+	d = am_set(d, "outcome_ts", amr_outcome_member(p->doc, "ts"));
+	d = am_set(d, "detail", amr_outcome_member(p->doc, "detail"));
 	d = am_set_str(d, "recorded_ts", p->now);
-	d = am_set(d, "from_instance", member_or_null(p->ledger, "from_instance"));
+	d = am_set(d, "from_instance", amr_outcome_member(p->ledger, "from_instance"));
 	d = am_set_str(d, "to_instance", p->in->name);
-	return am_set(d, "req_id", member_or_null(p->ledger, "req_id"));
+	return am_set(d, "req_id", amr_outcome_member(p->ledger, "req_id"));
 }
 
 /* The record and its audit line stand together, or the file is tried again. */
@@ -211,9 +209,9 @@ consume(struct report *p)
 		line = am_set_str(line, "tree", "peer");
 		line = am_set_str(line, "notice_id", p->nid);
 		line = am_set_str(line, "outcome", amr_outcome_names[p->outcome]);
-		line = am_set(line, "outcome_ts", member_or_null(p->doc, "ts"));
-		line = am_set(line, "detail", member_or_null(p->doc, "detail"));
-		line = am_set(line, "from_instance", member_or_null(p->ledger, "from_instance"));
+		line = am_set(line, "outcome_ts", amr_outcome_member(p->doc, "ts"));
+		line = am_set(line, "detail", amr_outcome_member(p->doc, "detail"));
+		line = am_set(line, "from_instance", amr_outcome_member(p->ledger, "from_instance"));
 		line = am_set_str(line, "to_instance", p->in->name);
 		if ((rc = amr_audit(p->r, p->in->name, p->now, line)) == 0) {
 			amr_count(p->in, (enum amr_counter)(AM_PEER_DELIVERED + (int)p->outcome));
@@ -244,7 +242,7 @@ judge(struct report *p, const char *text, size_t len)
 	if (!jv_is_valid(p->doc) || amr_outcome_judge(p->doc, p->nid, &p->outcome) != 0) {
 		rc = discard(p, "malformed");
 	} else {
-		p->ledger = ledger_of(p->r, p->in, p->nid);
+		p->ledger = amr_outcome_ledger(p->r, p->in, p->nid);
 		if (jv_is_valid(p->ledger))
 			rc = consume(p);
 		else
@@ -272,7 +270,7 @@ one_file(struct amr_router *r, struct amr_inst *in, int dir, const char *name)
 	char *text;
 
 	is_outcome_name(name, p.nid);
-	text = am_read_regular(dir, name, FILE_MAX, &len);
+	text = am_read_regular(dir, name, AM_OUTCOME_MAX, &len);
 	if (text == NULL && errno == ENOENT)
 		return;
 	amr_count(in, AM_PEER_SEEN);
@@ -335,116 +333,4 @@ amr_take_outcomes(struct amr_router *r, struct amr_inst *in)
 		close(outbox);
 	if (root >= 0)
 		close(root);
-}
-
-/* ---- placed but denied ---- */
-
-/* Owns the latest record of a notice; invalid when it is none that says no. */
-static jv
-latest(const struct amr_router *r, const struct amr_inst *in, int dir, const char *nid)
-{
-	jv best = jv_invalid(), ledger;
-	struct timespec when = { 0, 0 };
-	const char *o;
-
-	for (int i = 0; i < AM_OUTCOMES; i++) {
-		char name[128], *text;
-		const char *a, *b;
-		struct stat st;
-		size_t len;
-		jv doc;
-
-		snprintf(name, sizeof name, "peer-%s.%s.json", nid, amr_outcome_names[i]);
-		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    (text = am_read_regular(dir, name, FILE_MAX, &len)) == NULL)
-			continue;
-		doc = am_json_parse(text, len);
-		free(text);
-		a = am_str(doc, "recorded_ts");
-		b = am_str(best, "recorded_ts");
-		int newer = b == NULL ? 1 : a == NULL ? 0 : strcmp(a, b) != 0 ? strcmp(a, b) > 0 :
-		    st.st_mtim.tv_sec != when.tv_sec ? st.st_mtim.tv_sec > when.tv_sec : st.st_mtim.tv_nsec > when.tv_nsec;
-
-		if (newer && jv_get_kind(doc) == JV_KIND_OBJECT) {
-			jv_free(best);
-			best = doc;
-			when = st.st_mtim;
-		} else {
-			jv_free(doc);
-		}
-	}
-	o = am_str(best, "outcome");
-	ledger = ledger_of(r, in, nid);
-	if (o == NULL || (strcmp(o, "denied") != 0 && strcmp(o, "refused") != 0) || !jv_is_valid(ledger)) {
-		jv_free(best);
-		best = jv_invalid();
-	}
-	jv_free(ledger);
-	return best;
-}
-
-static jv
-denied_entry(const struct amr_inst *in, const char *nid, jv record)
-{
-	jv d = am_set_str(jv_object(), "notice_id", nid);
-
-	d = am_set(d, "sender", member_or_null(record, "from_instance"));
-	d = am_set_str(d, "recipient", in->name);
-	d = am_set(d, "outcome", member_or_null(record, "outcome"));
-	d = am_set(d, "outcome_ts", member_or_null(record, "outcome_ts"));
-	d = am_set(d, "recorded_ts", member_or_null(record, "recorded_ts"));
-	return am_set(d, "req_id", member_or_null(record, "req_id"));
-}
-
-void
-amr_refresh_denied(const struct amr_router *r, struct amr_inst *in)
-{
-	char path[128], nid[AM_NOTICE_ID + 1];
-	struct amr_version now = { 0 };
-	struct amr_names ids = { 0 };
-	struct dirent *e;
-	struct stat st;
-	int fd;
-	DIR *d;
-	jv list;
-
-	snprintf(path, sizeof path, "%s/outcomes", in->name);
-	fd = am_open_beneath(r->state, path, O_RDONLY | O_DIRECTORY, 0);
-	if (fd >= 0 && fstat(fd, &st) == 0)
-		now = amr_version_of(&st);
-	if ((jv_is_valid(in->denied) && amr_same_version(&now, &in->outcomes_version)) || (d = fd < 0 ? NULL : fdopendir(fd)) == NULL) {
-		if (fd >= 0)
-			close(fd);
-		else if (!jv_is_valid(in->denied))
-			in->denied = jv_array();
-		return;
-	}
-	while ((e = readdir(d)) != NULL) {
-		const char *dot = strchr(e->d_name, '.');
-
-		if (dot == NULL || strlen(e->d_name) < 5 + AM_NOTICE_ID || dot != e->d_name + 5 + AM_NOTICE_ID ||
-		    (strcmp(dot, ".denied.json") != 0 && strcmp(dot, ".refused.json") != 0))
-			continue;
-		memcpy(nid, e->d_name + 5, AM_NOTICE_ID);
-		nid[AM_NOTICE_ID] = '\0';
-		amr_names_add(&ids, nid, NULL);
-	}
-	amr_names_sort(&ids);
-	list = jv_array();
-	for (size_t i = 0; i < ids.n; i++) {
-		const char *id = ids.text + ids.at[i];
-		jv record;
-
-		if (i > 0 && strcmp(id, ids.text + ids.at[i - 1]) == 0)
-			continue;
-		record = latest(r, in, fd, id);
-		if (jv_is_valid(record))
-			list = jv_array_append(list, denied_entry(in, id, record));
-		jv_free(record);
-	}
-	amr_names_free(&ids);
-	closedir(d);
-	jv_free(in->denied);
-	in->denied = list;
-	in->outcomes_version = now;
 }

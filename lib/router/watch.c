@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "file.h"
-#include "router/drain.h"
 #include "router/held.h"
 #include "router/log.h"
+#include "router/queue.h"
 #include "router/watch.h"
 
 #define GONE (IN_DELETE_SELF | IN_MOVE_SELF)
