@@ -14,7 +14,6 @@ struct amr_fsck {
 	int state;
 	const char *name;	/* of the instance in hand */
 	int root;		/* of its lanes; -1: not known */
-	time_t first_seen;
 	long problems, notes;
 };
 
