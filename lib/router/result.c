@@ -111,7 +111,7 @@ amr_record_and_answer(struct amr_turn *t, const struct amr_request *q, jv result
 {
 	int records = amr_use_state(t->r, t->in->name, "results"), results, rc, fds[2];
 	char name[AM_REQ_ID_MAX + 8];
-	struct am_draft record, answer;
+	struct am_draft record, answer = { .fd = -1 };
 
 	snprintf(name, sizeof name, "%s.json", q->id);
 	rc = amr_draft_json(&record, records, name, envelope(q, result), 0600);
