@@ -145,7 +145,7 @@ id-3 delivered"
 	export AMAP_TURN_FROM=old@evil.example AMAP_TURN_ID=old AMAP_TURN_SUBJECT=old AMAP_TURN_IN_REPLY_TO=old AMAP_TURN_KIND=old
 	# 32 and 33 are the C library's own.
 	look='sed -n "s/180000000\$/000000000/; /^Sig[BI]/p" /proc/self/status; ls /proc/self/fd; echo end'
-	rest=$(sh -c "$look" </dev/null 2>"$M/log" 3>&-)
+	rest=$(env --default-signal sh -c "$look" </dev/null 2>"$M/log" 3>&-)
 	session "env | grep ^AMAP_TURN_ | sort; $look"
 	deliver "$(turn "$ALPHA" alpha-7 x)" '"plain"'
 	eventually 5 eval '[ "$(grep -c end "$M/out")" -eq 2 ]'

@@ -1,9 +1,14 @@
 # For the tests with a Docker engine: one of the test file's own, without a network or a registry.
 
-# start_engine: in the test file's directory, from setup_file; skips where there can be none.
+# start_engine: in the test file's directory, from setup_file; fails where there can be none.
 start_engine() {
-	[ "$(id -u)" -eq 0 ] || skip "only root can start a Docker engine"
-	command -v dockerd >/dev/null || skip "no Docker engine"
+	if [ "$(id -u)" -ne 0 ]; then
+		NO_ENGINE="only root can start a Docker engine"
+	elif ! command -v dockerd >/dev/null; then
+		NO_ENGINE="no Docker engine"
+	fi
+	export NO_ENGINE
+	[ -z "${NO_ENGINE-}" ] || return 1
 	cd "$BATS_FILE_TMPDIR" || return
 	export DOCKER_HOST=unix://$BATS_FILE_TMPDIR/docker.sock
 	dockerd --iptables=false --bridge=none -H "$DOCKER_HOST" --data-root "$PWD/data" --exec-root "$PWD/exec" \
@@ -12,7 +17,13 @@ start_engine() {
 		docker version >/dev/null 2>&1 && return
 		sleep 0.1
 	done
-	skip "no Docker engine can run here"
+	NO_ENGINE="no Docker engine can run here"
+	return 1
+}
+
+# needs_engine: in setup. A skip in setup_file would be a failure of teardown_file, to this bats.
+needs_engine() {
+	[ -z "${NO_ENGINE-}" ] || skip "$NO_ENGINE"
 }
 
 stop_engine() {

@@ -31,7 +31,8 @@ scenario() {
 	[ $# -eq 1 ] || install -m 0755 "$2" payload/agent
 	export WORK CLAUDE_BIN=$PACKAGE/@anthropic-ai/claude-code-linux-x64
 	run -0 bwrap --unshare-user --uid 1000 --gid 1000 --unshare-net --unshare-pid --unshare-ipc --die-with-parent \
-	    --dev-bind / / --tmpfs /opt --ro-bind payload /opt/amap/payload --proc /proc -- \
+	    --dev-bind / / --tmpfs /tmp --bind "$WORK" "$WORK" --ro-bind "$TOP" "$TOP" --ro-bind "$BIN" "$BIN" \
+	    --ro-bind "$PACKAGE" "$PACKAGE" --tmpfs /opt --ro-bind payload /opt/amap/payload --proc /proc -- \
 	    sh "$TOP/tests/e2e/inside.sh" "$1" 3>&-
 }
 
