@@ -106,6 +106,32 @@ lane() {
 	assert_output "$(column refused-acts 2)"
 }
 
+@test "every system call that --print says is refused is refused, by its number" {
+	fleet alpha
+	armed alpha
+	amap-confine --print | jq -r '.seccomp_refused[]' >names
+	echo '#include <sys/syscall.h>' | cc -E -dM - | sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9]*\)$/\1 \2/p' >numbers
+	echo 'open_tree_attr 467' >>numbers		# younger than the header
+	awk 'NR == FNR { number[$1] = $2; next } $1 in number { print number[$1] }' numbers names >calls
+	echo 467 >>calls
+	[ "$(wc -l <calls)" -ge 50 ]
+	run -0 inside alpha sh -c 'for n in $1; do /sandbox/attempt call $n; done' sh "$(paste -s -d ' ' calls)"
+	assert_equal "$(sort -u <<<"$output")" EPERM
+	assert_equal "$(wc -l <<<"$output")" "$(wc -l <calls)"
+}
+
+@test "no way through /proc: memory, program and root of oneself and of the first process" {
+	fleet alpha
+	armed alpha
+	run -0 inside alpha sh -c 'for a in own_memory own_program init_memory init_root main_root outer_cwd; do printf "%s %s\n" $a "$(/sandbox/attempt $a)"; done'
+	assert_output "own_memory EACCES
+own_program ETXTBSY
+init_memory EACCES
+init_root EACCES
+main_root EACCES
+outer_cwd EACCES"
+}
+
 @test "the main process is under the same rules as a command that enters" {
 	fleet alpha
 	cp "$PUBLIC/attempt" "$home/payload/"

@@ -235,6 +235,44 @@ ContainerStopped"
 	timeout 20 sh -c 'while grep -qs "$1" /proc/[0-9]*/mountinfo; do sleep 0.1; done' sh "$BATS_TEST_TMPDIR"
 }
 
+@test "a full disk during create, stop and start: said, and nothing is half there" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
+	mkdir -p small
+	cat >script <<-'END'
+	set -e
+	mount -t tmpfs -o size=400k,mode=700 none small
+	export AMAP_SANDBOX_DIR=$PWD/small
+	trap 'rm -f small/fill; amap-sandbox sandbox delete --all >/dev/null' EXIT
+	fill() { cat /dev/zero >small/fill 2>/dev/null || :; }
+	exists() { amap-sandbox sandbox create --name "$1" --detach --no-tty -- sleep 600; }
+	exists one
+	fill
+	rc=0; exists two || rc=$?; echo "create $rc"
+	amap-sandbox sandbox list --names
+	rc=0; amap-sandbox sandbox stop one || rc=$?; echo "stop $rc"
+	amap-sandbox sandbox get one -o json | jq -r .phase
+	rc=0; amap-sandbox sandbox start one || rc=$?; echo "start $rc"
+	amap-sandbox sandbox get one -o json | jq -r .phase
+	rm small/fill
+	amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- echo inside </dev/null
+	exists two
+	find small/trash -mindepth 1
+	END
+	run -0 unshare -m bash script
+	assert_output "Created sandbox: one
+amap-sandbox: $PWD/small: a new sandbox: No space left on device
+create 1
+one
+✓ Stopped sandbox one
+stop 0
+Stopped
+✓ Started sandbox one
+start 0
+Ready
+inside
+Created sandbox: two"
+}
+
 @test "a home that an agent filled with deep and unreadable directories is deleted" {
 	box one
 	amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- python3 - <<-'END' || skip "no python3"

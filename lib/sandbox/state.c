@@ -16,6 +16,7 @@
 #include "state.h"
 
 #define JSON_FILE_MAX (4u << 20)
+#define RUN_MAX 65536
 #define STATE_PATH_MAX 3800	/* the rest of PATH_MAX is for what lies below */
 
 /* The path, or "" for one that is too long: nothing is ever cut to another's name. */
@@ -217,6 +218,34 @@ ams_unit_read(int unit, const char *name)
 	return v;
 }
 
+/*
+ * On a full disk: in place, where no new block is needed. What was longer ends
+ * in spaces. A reader that comes in the midst sees what is no JSON, which is
+ * nobody's state.
+ */
+static int
+write_over(int unit, const char *name, const char *text, size_t len)
+{
+	int fd = openat(unit, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), rc = -1;
+	struct stat st;
+	char *padded;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= RUN_MAX) {
+		size_t size = len > (size_t)st.st_size ? len : (size_t)st.st_size;
+
+		if ((padded = malloc(size)) == NULL)
+			abort();
+		memset(padded, ' ', size);
+		memcpy(padded, text, len);
+		rc = am_write_all(fd, padded, size);
+		free(padded);
+	}
+	close(fd);
+	return rc;
+}
+
 int
 ams_unit_write(int unit, const char *name, jv v, int durable)
 {
@@ -235,6 +264,10 @@ ams_unit_write(int unit, const char *name, jv v, int durable)
 			close(fd);
 		if (rc == 0)
 			rc = renameat(unit, temp, unit, name);
+		if (rc != 0) {
+			unlinkat(unit, temp, 0);
+			rc = write_over(unit, name, text, len);
+		}
 	}
 	free(text);
 	return rc;

@@ -68,13 +68,13 @@ tell(struct super *s, const char *word)
 	s->report = -1;
 }
 
-static void
+static int
 set_phase(struct super *s, const char *phase, const char *reason, const char *message)
 {
 	s->run.phase = phase;
 	snprintf(s->run.reason, sizeof s->run.reason, "%s", reason);
 	snprintf(s->run.message, sizeof s->run.message, "%s", message);
-	ams_unit_set_run(s->launch->unit, &s->run);
+	return ams_unit_set_run(s->launch->unit, &s->run);
 }
 
 static void
@@ -139,7 +139,13 @@ running(struct super *s)
 		s->deadline_ms = 0;
 	s->run.started_ms = now_ms(CLOCK_REALTIME);
 	s->run.next_restart_ms = 0;
-	set_phase(s, "Ready", "MainProcessRunning", "");
+	if (set_phase(s, "Ready", "MainProcessRunning", "") != 0) {
+		/* what nobody can find, nobody can enter or stop */
+		snprintf(s->run.message, sizeof s->run.message, "run.json: %s", strerror(errno));
+		tell(s, s->run.message);
+		kill(s->child, SIGKILL);
+		return;
+	}
 	tell(s, "R");
 	snprintf(text, sizeof text, "main process started pid=%d", (int)s->run.main.pid);
 	event(s, "INFO", text);

@@ -126,6 +126,13 @@ static long a_execveat(void) { char *v[] = { NULL }; return syscall(SYS_execveat
 static long a_syslog(void) { return syscall(SYS_syslog, 3, NULL, 0); }
 static long a_setuid(void) { return setuid(0); }
 static long a_kill_outside(void) { return kill(atoi(arg), 0); }
+static long a_call(void) { return syscall(atol(arg), 0, 0, 0, 0, 0, 0); }
+static long a_own_memory(void) { return opened("/proc/self/mem", O_RDWR); }
+static long a_own_program(void) { return opened("/proc/self/exe", O_RDWR); }
+static long a_init_memory(void) { return opened("/proc/1/mem", O_RDONLY); }
+static long a_init_root(void) { return opened("/proc/1/root/etc/shadow", O_RDONLY); }
+static long a_main_root(void) { return opened("/proc/2/root", O_RDONLY | O_DIRECTORY); }
+static long a_outer_cwd(void) { return opened("/proc/1/cwd/..", O_RDONLY | O_DIRECTORY); }
 static long a_signal_main(void) { return kill(2, 0); }
 
 /* ---- sockets and terminals ---- */
@@ -189,7 +196,8 @@ static const struct {
 	A(readfile), A(writefile), A(socket), A(mount), A(bind), A(remount), A(umount), A(pivot_root), A(chroot), A(open_tree),
 	A(fsopen), A(mount_setattr), A(unshare_user), A(unshare_net), A(clone_user), A(clone_high), A(clone3), A(setns), A(ptrace),
 	A(traceme), A(vm_readv), A(vm_writev), A(pidfd_open), A(pidfd_getfd), A(memfd), A(bpf), A(perf), A(uffd), A(io_uring),
-	A(keyctl), A(add_key), A(seccomp), A(prctl_seccomp), A(execveat), A(syslog), A(setuid), A(kill_outside), A(signal_main),
+	A(keyctl), A(add_key), A(seccomp), A(prctl_seccomp), A(execveat), A(syslog), A(setuid), A(kill_outside), A(signal_main), A(call),
+	A(own_memory), A(own_program), A(init_memory), A(init_root), A(main_root), A(outer_cwd),
 	A(packet), A(vsock), A(bluetooth), A(alg), A(raw), A(raw6), A(netlink_audit), A(netlink_route), A(unix), A(inet),
 	A(high_family), A(tiocsti), A(tiocsti_high), A(tiocsetd), A(abstract),
 	A(abstract_listen), A(swap),
