@@ -168,3 +168,87 @@ unless-stopped"
 	run -0 amap-sandbox service list
 	assert_output ""
 }
+
+@test "exec: 1024 words, 32 KiB each, 256 KiB in all, and no directory with a newline" {
+	box one
+	exec_one() { amap-sandbox sandbox exec --name one --no-tty --no-login-shell "$@" </dev/null; }
+	word() { printf "%${1}s" x | tr ' ' x; }
+	run -0 exec_one -- sh -c 'echo $# ${#1}' sh "$(word 32768)"
+	assert_output "1 32768"
+	# shellcheck disable=SC2046
+	run -0 exec_one -- sh -c 'echo $#' sh $(seq 1020)
+	assert_output 1020
+	too_much='command exceeds 1024 arguments, 32768 bytes each or 262144 bytes in all'
+	refused "$too_much" exec_one -- echo "$(word 32769)"
+	# shellcheck disable=SC2046
+	refused "$too_much" exec_one -- echo $(seq 1024)
+	big=$(word 32768)
+	refused "$too_much" exec_one -- echo "$big" "$big" "$big" "$big" "$big" "$big" "$big" "$big" x
+	refused "workdir must not contain newlines" exec_one --workdir "a
+b" -- true
+}
+
+@test "exec: a timeout takes what the command has started with it; none is no limit" {
+	box one
+	run -124 amap-sandbox sandbox exec --name one --no-tty --no-login-shell --timeout 1 -- sh -c 'sleep 601 & sleep 602' </dev/null
+	run -1 inside one pgrep -f 'sleep 60[12]'
+	run -3 amap-sandbox sandbox exec --name one --no-tty --no-login-shell --timeout 0 -- sh -c 'sleep 0.2; exit 3' </dev/null
+	run -2 amap-sandbox sandbox exec --name one --timeout -1 -- true
+	run -2 amap-sandbox sandbox exec --name one --timeout 1s -- true
+}
+
+@test "the policy in force is shown, as YAML alone and in the document" {
+	fleet alpha
+	member alpha
+	run -0 amap-sandbox sandbox get alpha --policy-only
+	assert_line --index 0 'version: 1'
+	assert_line '  - /opt/amap/lanes/inbox'
+	assert_line "  run_as_user: '${run_as%:*}'"
+	amap-sandbox sandbox get alpha --policy-only >shown.yaml
+	amap-sandbox sandbox get alpha -o json | jq .policy >shown.json
+	# what is shown is a policy, and the same one
+	box again --policy shown.yaml
+	run -0 jq -S . <<<"$(amap-sandbox sandbox get again -o json | jq .policy)"
+	assert_output "$(jq -S . shown.json)"
+}
+
+@test "logs: as many lines, as young, of that source and at least of that level" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'seq -f "line %g" 300; sleep 600'
+	timeout 20 sh -c 'until amap-sandbox logs one | grep -q "line 300"; do sleep 0.05; done'
+	run -0 amap-sandbox logs one
+	assert_equal "${#lines[@]}" 200
+	run -0 amap-sandbox logs one -n 2 --source sandbox
+	assert_output --regexp '^\[[0-9]+\.[0-9]{3}\] \[sandbox\] \[INFO \] \[main\] line 299
+\[[0-9]+\.[0-9]{3}\] \[sandbox\] \[INFO \] \[main\] line 300$'
+	run -0 amap-sandbox logs one --source gateway
+	refute_output --partial '[sandbox]'
+	assert_line --partial 'main process started'
+	run -0 amap-sandbox logs one --level warn
+	assert_output ''
+	kill -9 "$(amap-sandbox inspect "$(amap-sandbox ps -q)" | jq '.[0].State.Pid')"
+	timeout 20 sh -c 'until amap-sandbox logs one --level warn | grep -q "main process ended status=137"; do sleep 0.05; done'
+	run -0 amap-sandbox logs one --since 1h -n 1000
+	assert_line --partial 'line 1'
+	run -0 amap-sandbox logs one --since 0s
+	assert_output ''
+	for bad in "--since 5" "--since m" "--source x" "--level loud" "-n x" ""; do
+		# shellcheck disable=SC2086
+		run -2 amap-sandbox logs $bad
+	done
+}
+
+@test "delete takes several names, and --all those of the workspace alone" {
+	for name in one two three; do box $name; done
+	amap-sandbox --workspace other sandbox create --name four --detach --no-tty -- sleep 600
+	run -0 amap-sandbox sandbox delete one nobody two
+	assert_output "$(printf '%s\n' '✓ Deleted sandbox one' '! Sandbox nobody not found' '✓ Deleted sandbox two')"
+	run -0 amap-sandbox sandbox delete --all
+	assert_output "✓ Deleted sandbox three"
+	run -0 amap-sandbox sandbox list --all-workspaces --names
+	assert_output "other/four"
+	run -0 amap-sandbox --workspace other sandbox list -o json
+	run -0 jq -c '.[] | keys_unsorted' <<<"$output"
+	assert_output '["id","name","workspace","labels","created_at","annotations","resource_version","phase","current_policy_version","policy_source","revision"]'
+	run -0 amap-sandbox --workspace nowhere sandbox list
+	assert_output "No sandboxes found."
+}

@@ -133,6 +133,7 @@ ams_cli_logs(struct ams_cli *cli, int argc, char *argv[])
 	};
 	struct view v = { 200, 0, 'a', 4 };
 	int c, tail = 0, unit;
+	struct timespec now;
 	double ago;
 	char *end;
 
@@ -148,7 +149,8 @@ ams_cli_logs(struct ams_cli *cli, int argc, char *argv[])
 		case 's':
 			if ((ago = span(optarg)) < 0)
 				return ams_cli_usage("--since: not like 30s, 5m, 2h or 1d: %s", am_quotes(optarg));
-			v.since = (double)time(NULL) - ago;
+			clock_gettime(CLOCK_REALTIME, &now);
+			v.since = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - ago;
 			break;
 		case 'S':
 			if (strcmp(optarg, "gateway") != 0 && strcmp(optarg, "sandbox") != 0 && strcmp(optarg, "all") != 0)
