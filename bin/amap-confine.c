@@ -12,26 +12,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <linux/close_range.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../lib/diag.h"
 #include "../lib/file.h"
 #include "../lib/landlock.h"
 #include "../lib/sandbox/filter.h"
+#include "../lib/sandbox/giveup.h"
 #include "../lib/sandbox/limits.h"
 #include "../lib/sandbox/policy.h"
 
@@ -66,9 +61,6 @@ struct plan {
 	struct winsize size;
 	struct ams_limits limits;
 };
-
-/* RLIMIT_DATA, not RLIMIT_AS: runtimes reserve address space that they never use */
-static const int resources[AMS_N_LIMITS] = { RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_NOFILE, RLIMIT_CPU };
 
 static int status_fd = -1;
 
@@ -152,25 +144,6 @@ policy_from(struct plan *p, int fd, const char *name)
 
 /* ---- giving up ---- */
 
-/* A session of its own; with --tty also a terminal that belongs to this sandbox alone. */
-static int
-open_terminal(const struct winsize *size)
-{
-	int master, slave, zero = 0;
-
-	if ((master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)) < 0 || ioctl(master, TIOCSPTLCK, &zero) != 0 ||
-	    (slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY)) < 0)
-		fail(FAULT, "/dev/ptmx: %s", strerror(errno));
-	if (ioctl(slave, TIOCSCTTY, 0) != 0 || ioctl(slave, TIOCSWINSZ, size) != 0)
-		fail(FAULT, "the new terminal: %s", strerror(errno));
-	for (int fd = 0; fd < 3; fd++)
-		if (dup2(slave, fd) < 0)
-			fail(FAULT, "the new terminal: %s", strerror(errno));
-	if (slave > 2)
-		close(slave);
-	return master;
-}
-
 /* One packet with our process id, as credentials, and a descriptor unless it is -1. */
 static void
 send_word(const char *word, int fd)
@@ -232,67 +205,6 @@ check_identity(const struct plan *p)
 		    (unsigned)wanted_uid(p), (unsigned)wanted_gid(p), uid, gid, uid, gid);
 }
 
-static void
-become(const struct plan *p)
-{
-	uid_t uid = wanted_uid(p);
-	gid_t gid = wanted_gid(p);
-
-	if (geteuid() != 0) {
-		setgroups(0, NULL);	/* without the right to, they stay the caller's */
-		return;
-	}
-	if (setgroups(0, NULL) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
-		fail(FAULT, "%u:%u: cannot be become: %s", (unsigned)uid, (unsigned)gid, strerror(errno));
-}
-
-/* The bounding set falls only with CAP_SETPCAP; without it no-new-privs makes it moot. */
-static void
-drop_bounding_set(void)
-{
-	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0)
-			break;
-}
-
-static void
-drop_capabilities(void)
-{
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
-
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 || syscall(SYS_capset, &head, none) != 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-		fail(FAULT, "capabilities: %s", strerror(errno));
-}
-
-static void
-reset_signals(void)
-{
-	struct sigaction def = { .sa_handler = SIG_DFL };
-	sigset_t none;
-
-	for (int sig = 1; sig < NSIG; sig++)
-		sigaction(sig, &def, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void
-set_limits(const struct plan *p)
-{
-	for (size_t i = 0; i < AMS_N_LIMITS; i++) {
-		struct rlimit r = { p->limits.max[i], p->limits.max[i] }, now;
-
-		if (r.rlim_max == 0)
-			continue;
-		if (getrlimit(resources[i], &now) == 0 && now.rlim_max < r.rlim_max)
-			r.rlim_cur = r.rlim_max = now.rlim_max;
-		if (setrlimit(resources[i], &r) != 0)
-			fail(FAULT, "--limit %s: %s", ams_limit_names[i], strerror(errno));
-	}
-}
-
 static _Noreturn void
 confine(const struct plan *p, char *argv[])
 {
@@ -303,8 +215,8 @@ confine(const struct plan *p, char *argv[])
 	check_identity(p);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	setsid();		/* already done by the launcher is as good */
-	if (p->tty)
-		master = open_terminal(&p->size);
+	if (p->tty && (master = ams_give_terminal(&p->size)) < 0)
+		fail(FAULT, "/dev/ptmx: a new terminal: %s", strerror(errno));
 	if (status_fd >= 0)
 		send_word("start", master);
 	umask(022);
@@ -317,21 +229,24 @@ confine(const struct plan *p, char *argv[])
 	allow(&l, p, p->policy.read_write, p->policy.n_rw, 1, &granted);
 	if (granted == 0)
 		fail(FAULT, "the policy: not one of its paths exists");
-	drop_bounding_set();
-	become(p);
-	drop_capabilities();
+	ams_give_up_bounds();
+	if (ams_become(wanted_uid(p), wanted_gid(p)) != 0)
+		fail(FAULT, "%u:%u: cannot be become: %s", (unsigned)wanted_uid(p), (unsigned)wanted_gid(p), strerror(errno));
+	if (ams_give_up_capabilities() != 0)
+		fail(FAULT, "capabilities: %s", strerror(errno));
 	if (am_landlock_enforce(&l) != 0)
 		fail(FAULT, "Landlock: %s", strerror(errno));
 	if (p->chdir != NULL && chdir(p->chdir) != 0)
 		fail(FAULT, "%s: %s", am_quotes(p->chdir), strerror(errno));
 	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0)
 		fail(FAULT, "close_range: %s", strerror(errno));
-	reset_signals();
+	ams_reset_signals();
 	if ((rc = ams_filter_load(p->show_network ? &listener : NULL)) != 0)
 		fail(FAULT, "seccomp: %s: the kernel must have CONFIG_SECCOMP_FILTER", strerror(-rc));
 	if (listener >= 0)
 		send_word("network", listener);
-	set_limits(p);
+	if ((rc = ams_set_limits(&p->limits)) >= 0)
+		fail(FAULT, "--limit %s: %s", ams_limit_names[rc], strerror(errno));
 	environ = p->env;
 	execvp(argv[0], argv);
 	fail(errno == ENOENT || errno == ENOTDIR ? NOT_FOUND : CANNOT_RUN, "%s: %s", am_quotes(argv[0]), strerror(errno));

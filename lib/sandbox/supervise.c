@@ -8,16 +8,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../file.h"
 #include "../id.h"
-#include "denied.h"
-#include "output.h"
+#include "mainproc.h"
 #include "preflight.h"
 #include "state.h"
 #include "supervise.h"
@@ -31,15 +28,12 @@ struct super {
 	struct ams_launch *launch;
 	struct ams_run run;
 	struct ams_output io;
-	struct ams_denied denied;
+	struct ams_main process;
 	int report;		/* to whoever created or started; -1 once told */
 	int signals;
-	int status;		/* of amap-confine, until the main process runs */
-	int announced;		/* amap-confine has begun */
-	int main_fd, init_fd;	/* pidfds of the main process and of its namespace's first */
-	pid_t child;		/* bubblewrap; 0 while none runs */
 	int stopping;
 	const char *first_phase;
+	long long began_ms;	/* of what runs now; 0 while it starts */
 	long long backoff_ms, deadline_ms;
 };
 
@@ -94,39 +88,16 @@ say_limits(struct super *s)
 	event(s, "INFO", text);
 }
 
-static void
-drop(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 /* ---- the main process ---- */
 
 static int
 start(struct super *s)
 {
-	int pipes[2], pair[2], on = 1;
-
-	if (pipe2(pipes, O_CLOEXEC) != 0)
-		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0 ||
-	    setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
-		return -1;
 	am_random_uuid(s->run.instance);
 	s->run.message[0] = '\0';
-	s->announced = 0;
-	if ((s->child = fork()) < 0)
-		return -1;
-	if (s->child == 0)
-		ams_launch_exec(s->launch, pipes[1], pair[1]);
-	close(pipes[1]);
-	close(pair[1]);
-	ams_output_pipe(&s->io, pipes[0]);
-	s->status = pair[0];
+	s->began_ms = 0;
 	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + SLOW_START_MS;
-	return 0;
+	return ams_main_start(&s->process);
 }
 
 static void
@@ -134,16 +105,18 @@ running(struct super *s)
 {
 	char text[64];
 
-	drop(&s->status);
 	if (!s->stopping)
 		s->deadline_ms = 0;
+	s->began_ms = now_ms(CLOCK_MONOTONIC);
 	s->run.started_ms = now_ms(CLOCK_REALTIME);
+	s->run.main = s->process.main;
+	s->run.init = s->process.init;
 	s->run.next_restart_ms = 0;
 	if (set_phase(s, "Ready", "MainProcessRunning", "") != 0) {
 		/* what nobody can find, nobody can enter or stop */
 		snprintf(s->run.message, sizeof s->run.message, "run.json: %s", strerror(errno));
 		tell(s, s->run.message);
-		kill(s->child, SIGKILL);
+		kill(s->process.child, SIGKILL);
 		return;
 	}
 	tell(s, "R");
@@ -151,51 +124,11 @@ running(struct super *s)
 	event(s, "INFO", text);
 }
 
-/* The first packet says who the main process is, by credentials that the kernel vouches for. */
 static void
-status_packet(struct super *s, int flags)
+hear(struct super *s, int flags)
 {
-	char text[sizeof s->run.message], control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
-	struct iovec iov = { text, sizeof text - 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
-	ssize_t n = recvmsg(s->status, &msg, MSG_CMSG_CLOEXEC | flags);
-	struct ucred who = { 0 };
-	int fd = -1;
-	pid_t parent;
-
-	if (n < 0 && errno == EINTR)
-		return;
-	for (struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL; c != NULL; c = CMSG_NXTHDR(&msg, c)) {
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
-			memcpy(&who, CMSG_DATA(c), sizeof who);
-		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-			memcpy(&fd, CMSG_DATA(c), sizeof fd);
-		}
-	}
-	if (n <= 0) {
-		/* the end without a reason: the command has taken its place */
-		if (s->announced && s->run.message[0] == '\0')
-			running(s);
-		drop(&s->status);
-		return;
-	}
-	text[n] = '\0';
-	if (strcmp(text, "network") == 0) {
-		ams_denied_listen(&s->denied, fd);
-		return;
-	}
-	if (fd >= 0)
-		ams_output_terminal(&s->io, fd);
-	if (strcmp(text, "start") != 0) {
-		snprintf(s->run.message, sizeof s->run.message, "%s", text);
-		return;
-	}
-	s->announced = 1;
-	/* gone already, when it was short */
-	if (ams_proc_look(who.pid, &s->run.main, &parent) == 0 && ams_proc_look(parent, &s->run.init, NULL) == 0) {
-		s->main_fd = ams_proc_open(&s->run.main);
-		s->init_fd = ams_proc_open(&s->run.init);
-	}
+	if (ams_main_hear(&s->process, flags))
+		running(s);
 }
 
 /* ---- the end of a main process ---- */
@@ -226,60 +159,22 @@ wants_restart(const struct super *s, int code)
 	    (strcmp(policy, "on-failure") == 0 && code != 0);
 }
 
-/* Bubblewrap says why it failed on its standard error, which is the last of the output. */
-static void
-explain(struct super *s)
-{
-	if (s->run.message[0] == '\0')
-		snprintf(s->run.message, sizeof s->run.message, "%s", ams_launch_failure(s->io.last));
-}
-
-/*
- * Waits until the namespace is empty. What bubblewrap left when it was killed
- * half way has become our child, and is killed too.
- */
-static void
-reap_rest(struct super *s)
-{
-	struct pollfd init = { s->init_fd, POLLIN, 0 };
-	char path[64], list[1024];
-	ssize_t n;
-	int fd;
-
-	if (s->init_fd >= 0)
-		poll(&init, 1, AMS_STOP_GRACE * 1000);
-	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-	while ((fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
-		n = read(fd, list, sizeof list - 1);
-		close(fd);
-		if (n <= 0)
-			break;
-		list[n] = '\0';
-		kill((pid_t)atol(list), SIGKILL);
-		if (waitpid((pid_t)atol(list), NULL, 0) < 0)
-			break;
-	}
-}
-
 static void
 ended(struct super *s, int status)
 {
 	int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	long long ran = now_ms(CLOCK_REALTIME) - s->run.started_ms;
-	int ran_at_all = s->run.started_ms != 0;
-	char text[128], saved[sizeof s->run.message];
+	char text[128], why[sizeof s->run.message];
+	long long ran;
 
-	while (s->status >= 0)		/* a reason that is still on its way */
-		status_packet(s, MSG_DONTWAIT);
+	while (s->process.status >= 0)		/* a reason that is still on its way */
+		hear(s, MSG_DONTWAIT);
 	ams_output_end(&s->io);
-	ams_denied_listen(&s->denied, -1);
-	ran_at_all |= s->run.started_ms != 0;
-	if (!ran_at_all)
-		explain(s);
-	reap_rest(s);
-	drop(&s->main_fd);
-	drop(&s->init_fd);
-	s->child = 0;
+	snprintf(why, sizeof why, "%s", s->process.why[0] != '\0' ? s->process.why : s->run.message);
+	if (s->began_ms == 0 && why[0] == '\0')
+		/* bubblewrap says why it failed on its standard error, which is the last of the output */
+		snprintf(why, sizeof why, "%s", ams_launch_failure(s->io.last));
+	ran = s->began_ms == 0 ? 0 : now_ms(CLOCK_MONOTONIC) - s->began_ms;
+	ams_main_reap(&s->process);
 	s->run.exit_code = code;
 	memset(&s->run.init, 0, sizeof s->run.init);
 	memset(&s->run.main, 0, sizeof s->run.main);
@@ -287,20 +182,19 @@ ended(struct super *s, int status)
 	event(s, code == 0 || s->stopping ? "INFO" : "WARN", text);
 	if (s->stopping)
 		finish(s, "Stopped", "ContainerStopped", "");
-	snprintf(saved, sizeof saved, "%s", s->run.message);
-	if (!ran_at_all)
-		finish(s, "Error", "ContainerStartFailed", saved);
+	if (s->run.started_ms == 0)		/* not once */
+		finish(s, "Error", "ContainerStartFailed", why);
 	if (!wants_restart(s, code)) {
 		if (code == 0)
 			finish(s, "Completed", "MainProcessCompleted", "");
-		finish(s, "Error", "MainProcessExited", saved[0] != '\0' ? saved : text);
+		finish(s, "Error", "MainProcessExited", why[0] != '\0' ? why : text);
 	}
 	if (ran >= BACKOFF_RESET_MS)
 		s->backoff_ms = BACKOFF_FIRST_MS;
 	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + s->backoff_ms;
 	s->run.next_restart_ms = now_ms(CLOCK_REALTIME) + s->backoff_ms;
 	s->backoff_ms = s->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : s->backoff_ms * 2;
-	set_phase(s, "Starting", code == 0 ? "MainProcessCompleted" : "MainProcessFailed", text);
+	set_phase(s, "Starting", code == 0 ? "MainProcessCompleted" : "MainProcessFailed", why[0] != '\0' ? why : text);
 }
 
 /* ---- the loop ---- */
@@ -308,17 +202,14 @@ ended(struct super *s, int status)
 static void
 stop(struct super *s)
 {
-	if (s->child == 0)
+	if (s->process.child == 0)
 		finish(s, "Stopped", "ContainerStopped", "");
 	if (s->stopping)
 		return;
 	s->stopping = 1;
 	set_phase(s, "Stopping", "", "");
 	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + AMS_STOP_GRACE * 1000;
-	if (s->main_fd >= 0)
-		syscall(SYS_pidfd_send_signal, s->main_fd, SIGTERM, NULL, 0);
-	else
-		kill(s->child, SIGKILL);
+	ams_main_ask_to_end(&s->process);
 }
 
 static void
@@ -330,7 +221,7 @@ handle_signals(struct super *s)
 	while (read(s->signals, &info, sizeof info) == sizeof info) {
 		if (info.ssi_signo != SIGCHLD)
 			stop(s);
-		else if (s->child > 0 && waitpid(s->child, &status, WNOHANG) == s->child)
+		else if (s->process.child > 0 && waitpid(s->process.child, &status, WNOHANG) == s->process.child)
 			ended(s, status);
 	}
 }
@@ -342,10 +233,10 @@ handle_deadline(struct super *s)
 		return;
 	s->deadline_ms = 0;
 	if (s->stopping) {
-		kill(s->child, SIGKILL);
+		kill(s->process.child, SIGKILL);
 		return;
 	}
-	if (s->child != 0) {		/* still starting: whoever waits may give up, so say it ourselves */
+	if (s->process.child != 0) {		/* still starting: whoever waits may give up, so say it ourselves */
 		set_phase(s, s->first_phase, "Starting", "");
 		return;
 	}
@@ -359,7 +250,7 @@ loop(struct super *s)
 {
 	for (;;) {
 		struct pollfd p[3 + AMS_OUTPUT_FDS] = {
-			{ s->signals, POLLIN, 0 }, { s->status, POLLIN, 0 }, { s->denied.listener, POLLIN, 0 }
+			{ s->signals, POLLIN, 0 }, { s->process.status, POLLIN, 0 }, { s->process.denied.listener, POLLIN, 0 }
 		};
 		long long wait = s->deadline_ms == 0 ? -1 : s->deadline_ms - now_ms(CLOCK_MONOTONIC);
 
@@ -367,9 +258,9 @@ loop(struct super *s)
 		if (poll(p, 3 + AMS_OUTPUT_FDS, s->deadline_ms == 0 ? -1 : wait < 0 ? 0 : (int)wait) < 0 && errno != EINTR)
 			finish(s, "Error", "ControlSupervisorExited", strerror(errno));
 		if (p[1].revents != 0)
-			status_packet(s, 0);
-		if (p[2].revents != 0 && s->denied.listener >= 0)
-			ams_denied_serve(&s->denied, p[2].revents);
+			hear(s, 0);
+		if (p[2].revents != 0 && s->process.denied.listener >= 0)
+			ams_denied_serve(&s->process.denied, p[2].revents);
 		ams_output_serve(&s->io, p + 3);
 		if (p[0].revents != 0)
 			handle_signals(s);
@@ -414,8 +305,7 @@ close_others(const struct ams_launch *l, int report)
 static _Noreturn void
 supervisor(struct ams_launch *l, int report, const char *first_phase)
 {
-	struct super s = { .launch = l, .report = report, .first_phase = first_phase, .status = -1, .main_fd = -1,
-	    .init_fd = -1,
+	struct super s = { .launch = l, .report = report, .first_phase = first_phase,
 	    .backoff_ms = BACKOFF_FIRST_MS };
 	int record, null;
 	sigset_t set;
@@ -431,7 +321,7 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 	sigaddset(&set, SIGINT);
 	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	ams_output_open(&s.io, l->unit);
-	ams_denied_open(&s.denied, &s.io.log);
+	ams_main_init(&s.process, l, &s.io);
 	s.run.exit_code = -1;
 	l->supervisor = getpid();
 	if ((record = ams_unit_lock(l->unit)) < 0) {
