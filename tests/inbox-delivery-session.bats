@@ -71,6 +71,23 @@ teardown() {
 	assert_file_not_exists "$M/state/ledger/mail-$(id 73)"
 }
 
+@test "what a session refuses is offered again at the next start, and not before the hour is over" {
+	receiver expired/refused expired/refused silent
+	daemon
+	spool_peer "$(id 74)" '"x"'
+	spool_mail "$(id 75)"
+	eventually 5 has_outcome "$(id 74)" held
+	eventually 5 grep -q "mail doorbell $(id 75): receiver refuses" "$M/log"
+	sleep 1.2
+	run ! sent 3
+	kill "$DAEMON"
+	wait "$DAEMON"
+	daemon
+	eventually 5 has_outcome "$(id 74)" delivered
+	eventually 5 test -e "$M/state/ledger/mail-$(id 75)"
+	run ! sent 5
+}
+
 @test "at most eight are under way at once" {
 	receiver
 	for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
