@@ -21,21 +21,34 @@ none() { [ -z "$(compgen -G "$1")" ]; }
 # every WHAT... -- INVARIANT ARGUMENT...: for each call of the router, run with these arguments, to which
 # WHAT can happen: the home as prepared, the router with that fault, once more without, then INVARIANT.
 every() {
-	local whats=() invariant last n what
+	local whats=() tried=() rc=0
 	while [ "$1" != -- ]; do whats+=("$1"); shift; done
-	invariant=$2
-	shift 2
+	shift
 	mv home prepared
+	# Each in a directory of its own, at the same time; the paths that are written down follow.
 	for what in "${whats[@]}"; do
-		for ((n = 0; n == 0 || n <= last; n++)); do
-			if ! point "$n" "$what" "$@" || ! $invariant; then
-				echo "after $what at call $n of $last:" "$(cut -c1-200 second checked)" >&2
-				return 1
-			fi
-			[ "$n" -gt 0 ] || read -r last <count
-		done
-		[ "$last" -gt 10 ]
+		mkdir "at-$what"
+		cp -a prepared "at-$what"
+		sed -i "s|$place/home|$place/at-$what/home|g" "at-$what"/prepared/{router.json,router-state/*/first-seen.json}
+		(cd "at-$what" && points "$what" "$@") 3>&- &
+		tried+=($!)
 	done
+	for pid in "${tried[@]}"; do wait "$pid" || rc=1; done
+	rm -rf at-*
+	return "$rc"
+}
+
+points() {
+	local what=$1 invariant=$2 last n
+	shift 2
+	for ((n = 0; n == 0 || n <= last; n++)); do
+		if ! point "$n" "$what" "$@" || ! $invariant; then
+			echo "after $what at call $n of $last:" "$(cut -c1-200 second checked)" >&2
+			return 1
+		fi
+		[ "$n" -gt 0 ] || read -r last <count
+	done
+	[ "$last" -gt 10 ]
 }
 
 point() {
@@ -80,7 +93,7 @@ answered() {
 }
 
 setup_tasks() {
-	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta gamma
+	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta
 	once 2>/dev/null
 	wanted=1
 	failing=no
@@ -108,7 +121,7 @@ setup_tasks() {
 }
 
 @test "killed anywhere, or any call failing, in a reply" {
-	fleet '"peer_senders":{"alpha":["gamma"]}' alpha beta gamma
+	fleet '"peer_senders":{"alpha":["gamma"]}' alpha gamma
 	once 2>/dev/null
 	request gamma 9 alpha
 	once
@@ -138,7 +151,7 @@ setup_tasks() {
 }
 
 @test "killed anywhere while a request is held, and while it is released: delivered once, told once" {
-	fleet '"peer_senders":{"alpha":["beta"]}' alpha beta gamma
+	fleet '"peer_senders":{"alpha":["beta"]}' alpha beta
 	once 2>/dev/null
 	request alpha 1 beta
 	held_once() {
@@ -163,7 +176,7 @@ setup_tasks() {
 @test "killed anywhere, or any call failing, in a reset: run again it ends as never seen" {
 	setup_tasks
 	request alpha 1 beta
-	request alpha 2 gamma
+	request alpha 2 omega
 	once
 	request alpha 3 beta
 	echo x >home/instances/alpha/inbox/notices/foreign
