@@ -291,7 +291,7 @@ time.sleep(600)'
 	swapper=$!
 	amap-render-policy --member alpha --run-as "$run_as" <members >alpha.yaml
 	made=0
-	for round in $(seq "${AMAP_RACES:-40}"); do
+	for round in $(seq "${AMAP_RACES:-20}"); do
 		if amap-sandbox sandbox create --name alpha --policy alpha.yaml --driver-config-json "$(driver alpha)" --detach --no-tty -- \
 			sh -c 'cat /opt/amap/lanes/inbox/file; sleep 600' >/dev/null 2>&1 </dev/null; then
 			made=$((made + 1))

@@ -84,11 +84,12 @@ secret"
 	until_phase one Ready
 	run -0 inside one true
 	# absent for a while: tried again until it is there
+	amap-sandbox sandbox create --name two --restart-policy always --detach --no-tty -- sh -c 'echo x >>/sandbox/runs; exec sleep 600'
 	rm here/amap-confine
-	kill -9 "$(runs one main)"
-	timeout 20 sh -c 'until amap-sandbox logs one | grep -q "confine: .*No such file"; do sleep 0.1; done'
+	kill -9 "$(runs two main)"
+	timeout 20 sh -c 'until amap-sandbox logs two | grep -q "bwrap: .*No such file"; do sleep 0.1; done'
 	cp "$BIN/amap-confine" here
-	timeout 20 sh -c 'until [ "$(wc -l <state/sandboxes/default--one/home/runs)" -eq 3 ]; do sleep 0.1; done'
+	timeout 20 sh -c 'until [ "$(wc -l <state/sandboxes/default--two/home/runs)" -eq 2 ]; do sleep 0.1; done'
 }
 
 @test "state of another boot, and of numbers used again, is not believed" {
