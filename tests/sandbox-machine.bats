@@ -42,12 +42,12 @@ state/trash:"
 }
 
 @test "B41 Landlock that is not built, not enabled at boot, or too old: three texts" {
-	run -1 $as pretend -38 landlock_create_ruleset -- amap-sandbox $create
+	run -125 $as pretend -38 landlock_create_ruleset -- amap-sandbox $create
 	nothing_left "amap-sandbox: sandbox one: Landlock: not built into this kernel: use one with CONFIG_SECURITY_LANDLOCK, Linux 6.2 or later"
-	run -1 $as pretend -95 landlock_create_ruleset -- amap-sandbox $create
+	run -125 $as pretend -95 landlock_create_ruleset -- amap-sandbox $create
 	nothing_left "amap-sandbox: sandbox one: Landlock: built but not enabled at boot: add landlock to the kernel parameter lsm= and reboot"
 	for abi in 0 1 2; do
-		run -1 $as pretend $abi landlock_create_ruleset -- amap-sandbox $create
+		run -125 $as pretend $abi landlock_create_ruleset -- amap-sandbox $create
 		nothing_left "amap-sandbox: sandbox one: Landlock: too old: this kernel has ABI $abi, ABI 3 is needed: use Linux 6.2 or later"
 	done
 	run -125 pretend -38 landlock_create_ruleset -- amap-confine true
@@ -84,12 +84,12 @@ false
 @test "no bubblewrap on the path: the package is named" {
 	mkdir bin
 	for tool in sh sleep; do ln -s "$(command -v $tool)" bin; done
-	run -1 $as env PATH="$PWD/bin" "$BIN/amap-sandbox" $create
+	run -125 $as env PATH="$PWD/bin" "$BIN/amap-sandbox" $create
 	nothing_left "amap-sandbox: sandbox one: bwrap: not found on PATH: install the package bubblewrap"
 }
 
 @test "B43 user namespaces switched off: the sysctl is named" {
-	run -1 $as unshare -r sh -c "echo 0 >/proc/sys/user/max_user_namespaces; exec amap-sandbox $create"
+	run -125 $as unshare -r sh -c "echo 0 >/proc/sys/user/max_user_namespaces; exec amap-sandbox $create"
 	nothing_left "amap-sandbox: sandbox one: user namespaces: switched off: sysctl user.max_user_namespaces is 0: set it to 10000"
 }
 
@@ -106,15 +106,15 @@ with_settings() {
 }
 
 @test "B43 user namespaces that the distribution restricts: sysctl and AppArmor profile are named" {
-	run -1 with_settings unprivileged_userns_clone=0 -- amap-sandbox $create
+	run -125 with_settings unprivileged_userns_clone=0 -- amap-sandbox $create
 	nothing_left "amap-sandbox: sandbox one: user namespaces: switched off for users: sysctl kernel.unprivileged_userns_clone is 0: set it to 1"
 	rm kernel/unprivileged_userns_clone
-	run -1 with_settings apparmor_restrict_unprivileged_userns=1 -- pretend -1 clone 0x10000000 -- amap-sandbox $create
+	run -125 with_settings apparmor_restrict_unprivileged_userns=1 -- pretend -1 clone 0x10000000 -- amap-sandbox $create
 	nothing_left "amap-sandbox: sandbox one: user namespaces: restricted by AppArmor: sysctl kernel.apparmor_restrict_unprivileged_userns is 1: load an AppArmor profile that allows userns to /usr/bin/bwrap, or set it to 0"
 }
 
 @test "B44 a container that may not nest is called that" {
-	run -1 $as pretend -1 clone 0x10000000 -- amap-sandbox $create
+	run -125 $as pretend -1 clone 0x10000000 -- amap-sandbox $create
 	nothing_left "amap-sandbox: sandbox one: user namespaces: refused, as in a container that may not nest: run outside of it, or let it make user namespaces (docker: --security-opt seccomp=unconfined --security-opt apparmor=unconfined)"
 }
 
@@ -122,7 +122,7 @@ with_settings() {
 	mkdir bin
 	printf '#!/bin/sh\necho "bwrap: Unknown option --bind-fd" >&2\nexit 1\n' >bin/bwrap
 	chmod 755 bin bin/bwrap
-	run -1 $as env PATH="$PWD/bin:$PATH" amap-sandbox $create
+	run -125 $as env PATH="$PWD/bin:$PATH" amap-sandbox $create
 	nothing_left "amap-sandbox: sandbox one: bwrap: too old: it lacks an option that this needs: use bubblewrap 0.8.0-2+deb12u1 of Debian 12, or 0.10"
 }
 

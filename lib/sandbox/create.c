@@ -144,7 +144,7 @@ never_was(struct ams_cli *cli, const struct ams_request *r, int unit, const char
 	am_warnx("sandbox %s: %s", r->name, why);
 	ams_unit_halt(unit, AMS_STOP_GRACE);
 	ams_unit_remove(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, r->name));
-	return 1;
+	return AMS_CANNOT;
 }
 
 /* A crash may have left the name with a record that never reached the disk: nobody's. */
@@ -184,7 +184,7 @@ provision(struct ams_cli *cli, struct ams_request *r, jv mounts)
 	if (ams_launch_preflight(launch.why) != 0) {
 		am_warnx("sandbox %s: %s", r->name, launch.why);
 		jv_free(rec);
-		return 1;
+		return AMS_CANNOT;
 	}
 	ams_state_sweep(cli->state);
 	if ((unit = store(cli, r, jv_copy(rec), temp)) < 0) {

@@ -47,7 +47,7 @@ ams_cli_start(struct ams_cli *cli, int argc, char *argv[])
 {
 	struct ams_run run;
 	struct ams_launch launch = { 0 };
-	int unit, report, claim;
+	int unit, report, claim, cannot;
 	const char *why;
 	jv rec;
 
@@ -61,11 +61,12 @@ ams_cli_start(struct ams_cli *cli, int argc, char *argv[])
 	if (!may_start(&run))
 		return ams_refuse(AMS_FAILED_PRECONDITION, "sandbox must be Stopped to start (current phase: %s)", run.phase);
 	rec = ams_unit_read(unit, "record.json");
-	if (ams_launch_preflight(launch.why) != 0 || ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
+	cannot = ams_launch_preflight(launch.why) != 0;
+	if (cannot || ams_unit_launch(cli->state, unit, rec, &launch) != 0) {
 		am_warnx("sandbox %s: %s", argv[1], launch.why);
 		ams_launch_free(&launch);
 		jv_free(rec);
-		return 1;
+		return cannot ? AMS_CANNOT : 1;
 	}
 	jv_free(rec);
 	ams_unit_halt(unit, 0);		/* what a killed supervisor may have left */

@@ -4,6 +4,9 @@
 #ifndef AMS_PREFLIGHT_H
 #define AMS_PREFLIGHT_H
 
+/* Exit status of whatever this machine cannot do, as amap-confine has it. */
+#define AMS_CANNOT 125
+
 /*
  * Whether this machine can run a sandbox at all: bubblewrap, user namespaces,
  * Landlock. -1 with the object, the reason and the remedy in why.

@@ -212,7 +212,7 @@ launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy
 
 	if (ams_launch_preflight(launch.why) != 0) {
 		am_warnx("service %s: %s", name, launch.why);
-		return 1;
+		return AMS_CANNOT;
 	}
 	ams_state_sweep(cli->state);
 	if ((unit = ams_unit_new(cli->state, temp)) < 0) {
@@ -245,7 +245,7 @@ launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy
 	am_warnx("service %s: %s", name, why[0] != '\0' ? why : "did not start in time");
 	ams_unit_halt(unit, AMS_STOP_GRACE);
 	ams_unit_remove(cli->state, AMS_SERVICES, name);
-	return 1;
+	return AMS_CANNOT;
 discard:
 	ams_launch_free(&launch);
 	ams_unit_discard(cli->state, temp);
