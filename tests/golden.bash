@@ -35,6 +35,7 @@ ours() {
 # ours_all DIRECTORY COPY: the same for all that is below a directory.
 ours_all() {
 	cp -R "$1" "$2"
+	chmod -R u+w "$2"
 	find "$2" -type f -exec sed -i "$(our_names)" {} +
 }
 
