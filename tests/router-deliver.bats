@@ -389,3 +389,17 @@ null'
 	run -0 amap-router check home/router-state
 	assert_output "0 problems, 0 notes"
 }
+
+@test "more attachments than files may be open at the same time" {
+	setup_tasks '"attachment_max_count":200'
+	mkdir home/instances/alpha/outbox/req-1.attachments
+	for i in $(seq 0 149); do printf '%s' "$i" >home/instances/alpha/outbox/req-1.attachments/"$i"; done
+	request alpha 1 beta ".draft.attachments = [$(for i in $(seq 0 149); do
+		printf '{"filename":"f%s","media_type":"m","size_bytes":%s,"sha256":"%s"}\n' "$i" "${#i}" "$(sha "$i")"
+	done | paste -sd ,)]"
+	run -0 sh -c 'ulimit -n 64; amap-router --config home/router.json once'
+	assert_equal "$(verdict alpha 1)" "accepted peer_routed"
+	for i in $(seq 0 149); do [ "$(<"$(echo home/instances/beta/peer/notices/*.attachments)/$i")" = "$i" ]; done
+	run -0 amap-router check home/router-state
+	assert_output "0 problems, 0 notes"
+}

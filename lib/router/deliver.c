@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include "router/letter.h"
 #include "router/log.h"
 
+#define GROUP 16		/* attachments written at the same time */
+
 static const char *
 tree_path(const struct amr_router *r, const struct amr_inst *to, int peer, const char *leaf, char *out, size_t size)
 {
@@ -17,43 +18,59 @@ tree_path(const struct amr_router *r, const struct amr_inst *to, int peer, const
 	return out;
 }
 
-/* One placement under way: drafts in the order in which they get their names, and what is flushed after that. */
-struct placement {
-	struct am_draft *draft;
-	size_t n, placed;
-	int blobs, log;			/* the directory of the attachments, the audit log */
-	int dirs[5];
-	size_t n_dirs;
-	const char *step;		/* what is being done, for the message */
-};
-
+/* Some at a time, each an open file; -1 with errno, and then the directory is for the caller to remove. */
 static int
-draft_json(struct placement *p, int dir, const char *name, jv doc)
+write_blobs(const struct amr_letter *l, int notices, const char *nid)
 {
-	if (amr_draft_json(&p->draft[p->n], dir, name, doc, 0600) != 0)
-		return -1;
-	p->n++;
-	return 0;
-}
-
-static int
-draft_blobs(struct placement *p, const struct amr_letter *l, int notices, const char *nid)
-{
+	struct am_draft draft[GROUP];
+	int fds[GROUP], dir, rc = 0, saved;
 	char name[64];
 
 	if (l->n_blobs == 0)
 		return 0;
 	snprintf(name, sizeof name, "%s.attachments", nid);
 	amr_remove_tree(notices, name);		/* of an attempt that was cut short */
-	if ((p->blobs = amr_dir(notices, name)) < 0)
+	if ((dir = amr_dir(notices, name)) < 0)
 		return -1;
-	p->dirs[p->n_dirs++] = p->blobs;
-	for (size_t i = 0; i < l->n_blobs; i++) {
-		snprintf(name, sizeof name, "%zu", i);
-		if (am_draft(&p->draft[p->n], p->blobs, name, l->blobs[i].bytes, l->blobs[i].len, 0600) != 0)
-			return -1;
-		p->n++;
+	for (size_t i = 0, n; i < l->n_blobs && rc == 0; i += n) {
+		for (n = 0; n < GROUP && i + n < l->n_blobs && rc == 0; n += rc == 0) {
+			snprintf(name, sizeof name, "%zu", i + n);
+			rc = am_draft(&draft[n], dir, name, l->blobs[i + n].bytes, l->blobs[i + n].len, 0600);
+			fds[n] = draft[n].fd;
+		}
+		if (rc == 0)
+			rc = amr_flush(fds, n);
+		for (size_t k = 0; k < n; k++)
+			if (rc == 0)
+				rc = am_draft_place(&draft[k]);
+			else
+				am_draft_drop(&draft[k]);
 	}
+	if (rc == 0)
+		rc = fsync(dir);
+	saved = errno;
+	close(dir);
+	errno = saved;
+	return rc;
+}
+
+/* One placement under way: drafts in the order in which they get their names, and what is flushed after that. */
+struct placement {
+	struct am_draft draft[3];
+	size_t n, placed;
+	int log;			/* the audit log */
+	int flushed[4];
+	size_t n_flushed;
+	const char *step;		/* what is being done, for the message */
+};
+
+static int
+draft(struct placement *p, int dir, const char *name, jv doc)
+{
+	if (amr_draft_json(&p->draft[p->n], dir, name, doc, 0600) != 0)
+		return -1;
+	p->n++;
+	p->flushed[p->n_flushed++] = dir;
 	return 0;
 }
 
@@ -64,7 +81,8 @@ prepare(struct placement *p, const struct amr_router *r, const struct amr_letter
 {
 	const struct amr_member *m = &r->conf->members[to->at];
 	char from[AM_ADDRESS_MAX], address[AM_ADDRESS_MAX], name[64];
-	int notices, messages, *fds, rc;
+	int notices, messages, fds[4];
+	size_t n = 0;
 
 	amr_conf_address_of(r->conf, l->from, from);
 	amr_conf_address_of(r->conf, to->name, address);
@@ -76,28 +94,24 @@ prepare(struct placement *p, const struct amr_router *r, const struct amr_letter
 	if ((messages = amr_use_lane(m, peer ? 'p' : 'i', "messages")) < 0)
 		return -1;
 	p->step = "an attachment";
-	if (draft_blobs(p, l, notices, nid) != 0)
+	if (write_blobs(l, notices, nid) != 0)
 		return -1;
 	p->step = "the message";
-	if (draft_json(p, messages, name, amr_letter_message(l, nid, ts, from, address)) != 0)
+	if (draft(p, messages, name, amr_letter_message(l, nid, ts, from, address)) != 0)
 		return -1;
-	p->dirs[p->n_dirs++] = messages;
 	p->step = "the ledger";
-	if (draft_json(p, amr_use_state(r, to->name, "delivered"), name, amr_letter_ledger(l, to->name, peer, nid, ts, from)) != 0)
+	if (draft(p, amr_use_state(r, to->name, "delivered"), name, amr_letter_ledger(l, to->name, peer, nid, ts, from)) != 0)
 		return -1;
-	p->dirs[p->n_dirs++] = p->draft[p->n - 1].dir;
 	p->step = "the notice";
-	if (draft_json(p, notices, name, amr_letter_notice(l, peer, nid, ts, from)) != 0)
+	if (draft(p, notices, name, amr_letter_notice(l, peer, nid, ts, from)) != 0)
 		return -1;
-	p->dirs[p->n_dirs++] = notices;
-	if ((fds = calloc(p->n + 1, sizeof *fds)) == NULL)
-		abort();
-	for (size_t i = 0; i < p->n; i++)
-		fds[i] = p->draft[i].fd;
-	fds[p->n] = r->intent_fd;
-	rc = amr_flush(fds, p->n + (r->intent_fd >= 0));
-	free(fds);
-	return rc;
+	while (n < p->n) {
+		fds[n] = p->draft[n].fd;
+		n++;
+	}
+	if (r->intent_fd >= 0)
+		fds[n++] = r->intent_fd;
+	return amr_flush(fds, n);
 }
 
 static int
@@ -137,22 +151,20 @@ commit(struct placement *p, const struct amr_router *r, const struct amr_letter 
 	if (jv_is_valid(l->audit)) {
 		if ((p->log = begin_audit(r, l, to, peer, nid, ts)) < 0)
 			return AM_FAILED;
-		p->dirs[p->n_dirs++] = p->log;
+		p->flushed[p->n_flushed++] = p->log;
 	}
 	p->step = "the notice";
 	if (am_draft_place(&p->draft[p->placed++]) != 0)
 		return AM_FAILED;
-	return amr_flush(p->dirs, p->n_dirs) == 0 || amr_flush(p->dirs, p->n_dirs) == 0 ? AM_PLACED : AM_DOUBT;
+	return amr_flush(p->flushed, p->n_flushed) == 0 || amr_flush(p->flushed, p->n_flushed) == 0 ? AM_PLACED : AM_DOUBT;
 }
 
 enum amr_placed
 amr_place(const struct amr_router *r, const struct amr_letter *l, struct amr_inst *to, int peer, const char *nid, const char *ts)
 {
-	struct placement p = { .blobs = -1, .log = -1, .draft = calloc(l->n_blobs + 3, sizeof *p.draft) };
+	struct placement p = { .log = -1 };
 	enum amr_placed placed = AM_FAILED;
 
-	if (p.draft == NULL)
-		abort();
 	if (prepare(&p, r, l, to, peer, nid, ts) == 0)
 		placed = commit(&p, r, l, to, peer, nid, ts);
 	for (size_t i = p.placed; i < p.n; i++)
@@ -166,9 +178,6 @@ amr_place(const struct amr_router *r, const struct amr_letter *l, struct amr_ins
 	}
 	if (p.log >= 0)
 		close(p.log);
-	if (p.blobs >= 0)
-		close(p.blobs);
-	free(p.draft);
 	return placed;
 }
 
@@ -183,13 +192,15 @@ absent(void)
 static int
 stands(int at, const char *path)
 {
-	int fd = am_open_beneath(at, path, O_PATH, 0);
+	int fd = am_open_beneath(at, path, O_PATH, 0), ok;
 	struct stat st;
-	int rc = fd < 0 ? -1 : fstat(fd, &st);
 
-	if (fd >= 0)
-		close(fd);
-	return rc == 0 && S_ISREG(st.st_mode) ? 0 : -1;
+	if (fd < 0)
+		return -1;
+	ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	close(fd);
+	errno = ENOENT;
+	return ok ? 0 : -1;
 }
 
 /* After a loss of power a name may be there without those that were given before it. */
