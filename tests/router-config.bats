@@ -172,3 +172,26 @@ $PWD/home/roster	rw"
 $PWD/b	rw
 $PWD/a	rw"
 }
+
+@test "reload: a member whose root is another from now on gets its mail there" {
+	mkdir -p state a/outbox a/inbox b/inbox new/inbox
+	policy() {
+		jq -nc --arg d "$PWD" --arg b "$1" '{state_dir: ($d + "/state"), mail_graph: "all",
+		    instances: {alpha: {handoff_dir: ($d + "/a")}, beta: {handoff_dir: ($d + "/" + $b)}}}' >c.new
+		mv c.new c.json
+	}
+	policy b
+	task() { printf '{"contract_version":"2","req_id":"%s","draft":{"to":["agent.beta@local"],"subject":"","body_text":""}}' "$1" >a/outbox/.t; mv a/outbox/.t a/outbox/req-"$1".json; }
+	amap-router --config c.json run --interval 60 >log 2>&1 3>&- &
+	router=$!
+	wait_until test -s state/status.json
+	task 1
+	wait_until test -s a/outbox/results/1.json
+	policy new
+	kill -HUP "$router"
+	reloaded() { [ "$(jq .polls state/status.json)" = 2 ]; }
+	wait_until reloaded
+	task 2
+	wait_until test -s a/outbox/results/2.json
+	assert_equal "$(find b/inbox/notices -type f | wc -l) $(find new/inbox/notices -type f | wc -l)" "1 1"
+}

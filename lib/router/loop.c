@@ -145,6 +145,7 @@ reload_config(struct amr_router *r)
 			r->inst[i]->peer_was = amr_conf_has_peer(r->conf, (size_t)r->inst[i]->at);
 	amr_conf_free(r->conf);
 	r->conf = new;
+	amr_let_go();		/* a member may have another root now */
 	amr_adopt(r);
 	malloc_trim(0);
 }
@@ -156,15 +157,15 @@ serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 {
 	static double let_go;
 
-	if (in->at < 0)
-		return;
-	if (in->watch_due)
-		amr_watch(r, in);
-	amr_take_turn(r, in, budget_ms, &stop);
-	if (in->outcomes_due && amr_conf_has_peer(r->conf, (size_t)in->at))
-		amr_take_outcomes(r, in);
-	if (in->head < in->queue.n || in->rescan)
-		amr_line_up(r, in);
+	if (in->at >= 0) {
+		if (in->watch_due)
+			amr_watch(r, in);
+		amr_take_turn(r, in, budget_ms, &stop);
+		if (in->outcomes_due && amr_conf_has_peer(r->conf, (size_t)in->at))
+			amr_take_outcomes(r, in);
+		if (in->head < in->queue.n || in->rescan)
+			amr_line_up(r, in);
+	}
 	/* Others move directories about: what was opened counts for a moment, however long the line is. */
 	if (r->line == NULL || (now() - let_go) * 1000 > TURN_MS) {
 		amr_let_go();
