@@ -47,9 +47,10 @@ once() {
 	amap-router --config home/router.json once "$@"
 }
 
-# verdict NAME ID: "outcome reason" of the published result.
+# verdict NAME ID: "outcome reason" of the published result. Its keys are sorted.
 verdict() {
-	jq -r '.outcome + " " + .reason_code' home/instances/"$1"/outbox/results/"$2".json
+	[[ $(<home/instances/"$1"/outbox/results/"$2".json) =~ \"outcome\":\"([a-z_]+)\",\"reason_code\":\"([a-z_]+)\" ]] &&
+	    echo "${BASH_REMATCH[1]} ${BASH_REMATCH[2]}"
 }
 
 # notices NAME LANE: how many there are.
