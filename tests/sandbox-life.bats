@@ -176,6 +176,19 @@ on-failure
 	assert_output "doubled"
 }
 
+@test "a main process that is killed comes back by its restart policy, in the same home" {
+	fleet alpha
+	member alpha --restart-policy on-failure
+	inside alpha sh -c 'echo kept >/sandbox/file; echo sent >/opt/amap/lanes/outbox/file'
+	was=$(runs alpha main)
+	kill -9 "$was"
+	timeout 20 sh -c 'until [ "$(amap-sandbox sandbox get alpha -o json | jq -c "[.phase, .restart_count]")" = "[\"Ready\",1]" ]; do sleep 0.05; done'
+	[ "$(runs alpha main)" != "$was" ]
+	run -0 inside alpha cat /sandbox/file /opt/amap/lanes/outbox/file
+	assert_output "kept
+sent"
+}
+
 @test "stop ends a sandbox that waits to be restarted" {
 	amap-sandbox sandbox create --name one --detach --no-tty --restart-policy always -- true
 	until_phase one Starting

@@ -71,3 +71,19 @@ hello"
 	run -0 amap-sandbox sandbox list --names
 	assert_output "two"
 }
+
+@test "a sandbox survives the terminal and the shell that made it" {
+	run -0 terminal "sh -c 'amap-sandbox sandbox create --name one --tty --detach -- sh -c \"while :; do sleep 1; done\"'" </dev/null
+	assert_output --partial "Created sandbox: one"
+	# the same from a group that is killed as a whole
+	setsid sh -c 'amap-sandbox sandbox create --name two --detach --no-tty -- sleep 600 >made; sleep 60' 3>&- &
+	timeout 10 sh -c 'until [ -s made ]; do sleep 0.05; done'
+	kill -9 -- -$!
+	wait $! || :
+	for name in one two; do
+		run -0 jq -r .phase <<<"$(amap-sandbox sandbox get $name -o json)"
+		assert_output Ready
+		run -0 amap-sandbox sandbox exec --name $name --no-tty --no-login-shell -- echo there </dev/null
+		assert_output there
+	done
+}
