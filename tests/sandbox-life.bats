@@ -287,6 +287,14 @@ inside
 Created sandbox: two"
 }
 
+@test "a sandbox whose directory is removed behind its back ends" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'while :; do sleep 0.2; echo on; done'
+	all="$(runs one supervisor) $(runs one outer) $(runs one init) $(runs one main)"
+	rm -r state/sandboxes/default--one
+	gone $all
+	[ -z "$(grep -ls "$BATS_TEST_TMPDIR" /proc/[0-9]*/mountinfo)" ]
+}
+
 @test "a home that an agent filled with deep and unreadable directories is deleted" {
 	box one
 	amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- python3 - <<-'END' || skip "no python3"

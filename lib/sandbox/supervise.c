@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #define BACKOFF_MAX_MS 180000
 #define BACKOFF_RESET_MS 10000
 #define SLOW_START_MS 500
+#define LOOK_MS 60000		/* how often, when nothing else happens, it looks for its directory */
 
 struct super {
 	struct ams_launch *launch;
@@ -245,6 +247,22 @@ handle_deadline(struct super *s)
 		finish(s, "Error", "ContainerStartFailed", strerror(errno));
 }
 
+/* Whose directory was removed by somebody else than delete can be found, and stopped, by nobody. */
+static void
+end_when_forgotten(struct super *s)
+{
+	struct stat st;
+
+	if (fstat(s->launch->unit, &st) != 0 || st.st_nlink > 0)
+		return;
+	if (s->process.child > 0) {
+		kill(s->process.child, SIGKILL);
+		waitpid(s->process.child, NULL, 0);
+		ams_main_reap(&s->process);
+	}
+	finish(s, "Stopped", "ContainerStopped", "");
+}
+
 static _Noreturn void
 loop(struct super *s)
 {
@@ -252,10 +270,10 @@ loop(struct super *s)
 		struct pollfd p[3 + AMS_OUTPUT_FDS] = {
 			{ s->signals, POLLIN, 0 }, { s->process.status, POLLIN, 0 }, { s->process.denied.listener, POLLIN, 0 }
 		};
-		long long wait = s->deadline_ms == 0 ? -1 : s->deadline_ms - now_ms(CLOCK_MONOTONIC);
+		long long wait = s->deadline_ms == 0 ? LOOK_MS : s->deadline_ms - now_ms(CLOCK_MONOTONIC);
 
 		ams_output_poll(&s->io, p + 3);
-		if (poll(p, 3 + AMS_OUTPUT_FDS, s->deadline_ms == 0 ? -1 : wait < 0 ? 0 : (int)wait) < 0 && errno != EINTR)
+		if (poll(p, 3 + AMS_OUTPUT_FDS, wait < 0 ? 0 : wait > LOOK_MS ? LOOK_MS : (int)wait) < 0 && errno != EINTR)
 			finish(s, "Error", "ControlSupervisorExited", strerror(errno));
 		if (p[1].revents != 0)
 			hear(s, 0);
@@ -266,6 +284,7 @@ loop(struct super *s)
 			handle_signals(s);
 		handle_deadline(s);
 		ams_output_flush(&s->io);
+		end_when_forgotten(s);
 	}
 }
 
