@@ -207,6 +207,7 @@ provision(struct ams_cli *cli, struct ams_request *r, jv mounts)
 	if ((report = ams_supervise(&launch, "Provisioning")) < 0)
 		return ams_fail("sandbox entered error phase while provisioning: ContainerCreateFailed: %s", strerror(errno));
 	ams_launch_free(&launch);
+	ams_unit_sync(unit);		/* while bubblewrap works; what is told of is on the disk */
 	why = ams_wait_ready(report, provision_limit());
 	close(report);
 	close(claim);

@@ -239,7 +239,11 @@ launch_service(struct ams_cli *cli, const char *name, jv rec, const char *policy
 	}
 	report = ams_supervise(&launch, "Provisioning");
 	ams_launch_free(&launch);
-	why = report < 0 ? strerror(errno) : ams_wait_ready(report, READY_S);
+	why = report < 0 ? strerror(errno) : NULL;
+	if (why == NULL) {
+		ams_unit_sync(unit);
+		why = ams_wait_ready(report, READY_S);
+	}
 	if (why == NULL)
 		return 0;
 	am_warnx("service %s: %s", name, why[0] != '\0' ? why : "did not start in time");

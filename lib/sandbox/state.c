@@ -284,6 +284,21 @@ ams_unit_put(int unit, const char *name, const void *bytes, size_t len)
 	return close(fd) != 0 ? -1 : rc;
 }
 
+void
+ams_unit_sync(int unit)
+{
+	static const char *const paths[] = { "record.json", "policy.yaml", ".", ".." };
+
+	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+		int fd = openat(unit, paths[i], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd >= 0) {
+			fsync(fd);
+			close(fd);
+		}
+	}
+}
+
 static int
 compare(const void *a, const void *b)
 {

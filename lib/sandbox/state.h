@@ -87,6 +87,9 @@ int ams_unit_lock(int unit);
 /* A new file in a unit that nobody sees yet; neither durable nor atomic. */
 int ams_unit_put(int unit, const char *name, const void *bytes, size_t len);
 
+/* What a unit was made from is on the disk after this, by its name. */
+void ams_unit_sync(int unit);
+
 /* What runs, as run.json says and the processes confirm. */
 struct ams_run {
 	struct ams_proc supervisor, init, main;

@@ -288,19 +288,6 @@ loop(struct super *s)
 	}
 }
 
-/* The maker waits for our word, which comes after this, so what it is told of is on the disk. */
-static void
-make_durable(const struct ams_launch *l, int record)
-{
-	int parent = openat(l->unit, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	fsync(record);
-	fsync(l->policy);
-	fsync(l->unit);
-	fsync(parent);
-	close(parent);
-}
-
 /* What the caller's shell had open is not held by something that outlives it. */
 static void
 close_others(const struct ams_launch *l, int report)
@@ -326,7 +313,7 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 {
 	struct super s = { .launch = l, .report = report, .first_phase = first_phase,
 	    .backoff_ms = BACKOFF_FIRST_MS };
-	int record, null;
+	int null;
 	sigset_t set;
 
 	prctl(PR_SET_NAME, "amap-supervise");
@@ -343,7 +330,7 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 	ams_main_init(&s.process, l, &s.io);
 	s.run.exit_code = -1;
 	l->supervisor = getpid();
-	if ((record = ams_unit_lock(l->unit)) < 0) {
+	if (ams_unit_lock(l->unit) < 0) {
 		tell(&s, "another supervisor runs");
 		_exit(1);
 	}
@@ -362,7 +349,6 @@ supervisor(struct ams_launch *l, int report, const char *first_phase)
 	/* while bubblewrap works */
 	if (fchdir(l->unit) != 0 || ams_output_listen(&s.io) != 0)
 		finish(&s, "Error", "ContainerCreateFailed", strerror(errno));
-	make_durable(l, record);
 	loop(&s);
 }
 
