@@ -38,6 +38,13 @@ not_sanitized() {
 	[ "${AMAP_BUILD_DIR##*/}" != sanitized ] || skip "$1"
 }
 
+# build_of_links DIRECTORY: the build again, where a program can be another's.
+build_of_links() {
+	mkdir -p "$1/bin"
+	ln -s "$BIN"/* "$1/bin"
+	ln -s "$BIN/../inside" "$1/inside"
+}
+
 # installed_payload DIRECTORY: the payload as install publishes it.
 installed_payload() {
 	local mode path source

@@ -8,8 +8,7 @@ setup() {
 	export ASAN_OPTIONS=detect_leaks=0	# the leak checker cannot work under strace
 	cd "$BATS_TEST_TMPDIR" || return
 	strace -o /dev/null true 2>/dev/null || skip "no strace here"
-	mkdir -p killer/bin
-	ln -s "$BIN"/* killer/bin/
+	build_of_links killer
 	rm killer/bin/amap-put
 	cat >killer/bin/amap-put <<-END
 	#!/bin/sh

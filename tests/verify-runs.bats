@@ -11,8 +11,7 @@ teardown() {
 }
 
 @test "a probe that dies is an UNKNOWN of its section, and the others still speak" {
-	mkdir -p build/bin
-	ln -s "$BIN"/* build/bin/
+	build_of_links build
 	for probe in mounts health; do
 		rm build/bin/amap-probe-$probe
 		printf '#!/bin/sh\nkill -9 $$\n' >build/bin/amap-probe-$probe
