@@ -281,14 +281,11 @@ static jv
 wait_for_answer(const char *name, double seconds)
 {
 	const struct timespec pause = { 0, 20000000 };
-	struct timespec t;
+	const long long until = am_now() + (long long)(seconds * 1000);
 	char path[512], *text;
-	double until;
 	size_t len;
 	jv doc;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	until = (double)t.tv_sec + (double)t.tv_nsec / 1e9 + seconds;
 	snprintf(path, sizeof path, AM_DECISIONS "/answers/%s", name);
 	for (;;) {
 		if ((text = am_read_regular(router.state, path, AM_DECISION_MAX, &len)) != NULL) {
@@ -297,8 +294,7 @@ wait_for_answer(const char *name, double seconds)
 			free(text);
 			return doc;
 		}
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		if ((double)t.tv_sec + (double)t.tv_nsec / 1e9 > until)
+		if (am_now() > until)
 			return jv_invalid();
 		nanosleep(&pause, NULL);
 	}

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "id.h"
 #include "router/carry.h"
 #include "router/drain.h"
 #include "router/held.h"
@@ -251,15 +252,6 @@ intake(struct amr_turn *t, const char *id)
 
 /* ---- the turn ---- */
 
-static long
-milliseconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* What an event told of may be anything by now. */
 static int
 is_request(struct amr_turn *t, const char *id)
@@ -321,7 +313,7 @@ static int
 turn(struct amr_turn *t, long budget_ms, const volatile int *stop)
 {
 	struct amr_inst *in = t->in;
-	long until = milliseconds() + budget_ms;
+	long long until = am_now() + budget_ms;
 
 	if (amr_sight(t) != 0)
 		return -1;
@@ -338,7 +330,7 @@ turn(struct amr_turn *t, long budget_ms, const volatile int *stop)
 		const char *id = in->queue.text + in->queue.at[in->head++];
 
 		one(t, id, !in->scanned || strcmp(id + strlen(id) + 1, "event") == 0);
-		if (budget_ms > 0 && milliseconds() >= until)
+		if (budget_ms > 0 && am_now() >= until)
 			break;
 	}
 	if (in->head == in->queue.n)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../file.h"
+#include "../id.h"
 #include "enter.h"
 #include "launch.h"
 #include "relay.h"
@@ -37,15 +38,6 @@ drop(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
-}
-
-static long long
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static _Noreturn void
@@ -178,7 +170,7 @@ open_streams(struct session *s)
 static int
 talk(struct session *s, int signals)
 {
-	long long deadline = s->e->timeout > 0 ? now_ms() + s->e->timeout * 1000 : 0, linger = 0;
+	long long deadline = s->e->timeout > 0 ? am_now() + s->e->timeout * 1000 : 0, linger = 0;
 	int in = s->e->tty || s->out[0] >= 0 ? 0 : -1, ended = -1, timed_out = 0;
 	struct signalfd_siginfo info;
 
@@ -187,7 +179,7 @@ talk(struct session *s, int signals)
 			{ s->status, POLLIN, 0 }, { signals, POLLIN, 0 }, { in, POLLIN, 0 },
 			{ s->terminal, POLLIN, 0 }, { s->out[1], POLLIN, 0 }, { s->out[2], POLLIN, 0 },
 		};
-		long long until = linger != 0 ? linger : deadline, wait = until == 0 ? -1 : until - now_ms();
+		long long until = linger != 0 ? linger : deadline, wait = until == 0 ? -1 : until - am_now();
 		int status;
 		pid_t pid;
 
@@ -232,7 +224,7 @@ talk(struct session *s, int signals)
 				status_packet(s);
 			if (pid == s->pid || (s->pid == 0 && status != 0)) {
 				ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-				linger = now_ms() + LINGER_MS;
+				linger = am_now() + LINGER_MS;
 			}
 		}
 		if (pid < 0 && errno == ECHILD && ended < 0)
