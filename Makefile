@@ -40,7 +40,7 @@ AT_HOME = -Wl,--dynamic-linker=/opt/amap/payload/lib/ld.so -Wl,--disable-new-dta
 $(BUILD)/inside/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),-static-libasan -static-libubsan -static-libgcc) \
-	    $(AT_HOME) -o $@ $< $(BUILD)/libamap.a $(LIBS)
+	    -s $(AT_HOME) -o $@ $< $(BUILD)/libamap.a $(LIBS)	# -s: every home has a copy
 
 # Copied again when the host's are others.
 inside: $(INSIDE:%=$(BUILD)/inside/%) $(PROGS)

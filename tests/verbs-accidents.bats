@@ -122,7 +122,7 @@ small_disk() {
 }
 
 @test "a home that cannot be written is named, and what was there stays" {
-	small_disk 8m
+	small_disk 64m
 	amap install --apply >/dev/null
 	rm "$H/payload/amap-main"
 	mount -o remount,ro "$BATS_TEST_TMPDIR/disk"
