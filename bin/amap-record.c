@@ -6,8 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +24,6 @@
 
 #define KEEP 1048576		/* characters of each stream, counted as bytes here */
 #define TIMED_OUT 124
-#define GRACE_MS 2000
-#define TICK_MS 20		/* how soon an end is noticed while a child of the command holds a pipe */
 
 static const char usage[] =
     "usage: amap-record --dir DIR --step N --run RUN --label TEXT [--timeout SECONDS] [--secrets-fd N]\n"
@@ -49,42 +45,6 @@ fail(const char *what)
 	exit(125);
 }
 
-/*
- * Until the command has ended and both pipes are closed: its status, or -1 when
- * time ran out. What it left running may hold the pipes for a short while only.
- */
-static int
-follow(struct am_child *child, long long until)
-{
-	struct am_output *out = child->out;
-	int status = -1, ended = 0;
-
-	while (!ended || out[0].fd >= 0 || out[1].fd >= 0) {
-		struct pollfd p[2] = { { out[0].fd, POLLIN, 0 }, { out[1].fd, POLLIN, 0 } };
-		long long left = until - am_now();
-
-		if (!ended && waitpid(child->pid, &status, WNOHANG) == child->pid) {
-			ended = 1;
-			if (left > GRACE_MS)
-				until = am_now() + GRACE_MS;
-		}
-		if (left <= 0)
-			break;
-		if (poll(p, 2, left > TICK_MS ? TICK_MS : (int)left) < 0 && errno != EINTR)
-			fail("poll");
-		for (int i = 0; i < 2; i++)
-			if (out[i].fd >= 0 && p[i].revents != 0)
-				am_output_read(&out[i], KEEP, AM_LAST);
-	}
-	if (ended)
-		return status;
-	kill(-child->pid, SIGKILL);
-	while (waitpid(child->pid, &status, 0) < 0)
-		if (errno != EINTR)
-			fail("waitpid");
-	return -1;
-}
-
 /* The command's exit status, as a shell would tell it. */
 static int
 run_command(struct am_child *child, char *argv[], long long until, int *timed_out)
@@ -99,7 +59,7 @@ run_command(struct am_child *child, char *argv[], long long until, int *timed_ou
 		child->out[1].len = (size_t)len;
 		return status;
 	}
-	if ((status = follow(child, until)) == -1) {
+	if ((status = am_child_follow(child, until, KEEP, AM_LAST)) == -1) {
 		*timed_out = 1;
 		return TIMED_OUT;
 	}

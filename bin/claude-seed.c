@@ -10,17 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "connector/inject.h"
+#include "child.h"
 #include "connector/place.h"
 #include "diag.h"
 #include "file.h"
@@ -31,9 +27,8 @@
 #define FILE_NAME ".claude.json"
 #define SEEDED ".claude/connector/seeded"	/* the directory that this program made trusted */
 #define VERSION_MS 60000
+#define VERSION_MAX 4095	/* bytes of what claude says of it */
 #define SUFFIX 20		/* characters of the key by which claude knows it again */
-
-extern char **environ;
 
 static const char usage[] =
     "usage: claude-seed\n"
@@ -78,56 +73,23 @@ is_version(const char *s)
 	return *s == '\0';
 }
 
-/* Reads what the child says, and waits for it; -1 when it takes too long or fails. */
-static int
-listen_to(pid_t pid, int fd, char *said, size_t size)
-{
-	long long limit = am_now() + VERSION_MS, left;
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	size_t len = 0;
-	ssize_t n = 1;
-	int status;
-
-	while (n > 0 && len < size - 1) {
-		if ((left = limit - am_now()) <= 0 || poll(&p, 1, (int)left) <= 0) {
-			kill(pid, SIGKILL);
-			break;
-		}
-		n = read(fd, said + len, size - 1 - len);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	said[len] = '\0';
-	close(fd);
-	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (am_now() >= limit)
-			kill(pid, SIGKILL);
-		poll(NULL, 0, 5);
-	}
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
-}
-
 static const char *
 claude_version(void)
 {
-	static char said[4096];
+	static char said[VERSION_MAX + 1];
 	char *argv[] = { "claude", "--version", NULL }, *word, *save;
-	posix_spawn_file_actions_t files;
-	int out[2], rc;
-	pid_t pid;
+	struct am_child claude;
+	int status;
 
-	if (pipe2(out, O_CLOEXEC) != 0)
+	if (am_child_start(&claude, argv) != 0)
 		fail("claude --version");
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-	rc = posix_spawnp(&pid, "claude", &files, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&files);
-	close(out[1]);
-	if (rc != 0) {
-		errno = rc;
-		fail("claude --version");
-	}
-	if (listen_to(pid, out[0], said, sizeof said) != 0)
+	status = am_child_follow(&claude, am_now() + VERSION_MS, VERSION_MAX, AM_FIRST);
+	if (claude.out[1].len > 0)
+		fwrite(claude.out[1].bytes, 1, claude.out[1].len, stderr);
+	if (claude.out[0].len > 0)
+		memcpy(said, claude.out[0].bytes, claude.out[0].len);
+	am_child_free(&claude);
+	if (status != 0)
 		refuse("claude --version: it failed, or took longer than 60 s");
 	word = strtok_r(said, " \t\r\n", &save);
 	if (word == NULL || !is_version(word))

@@ -1,30 +1,39 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "child.h"
+#include "id.h"
+
+#define GRACE_MS 2000
+#define TICK_MS 20		/* how soon an end is noticed while a child of the command holds a pipe */
 
 static int
 spawn(pid_t *pid, char *const argv[], int out, int err)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
-	sigset_t none;
+	sigset_t none, piped;
 	int rc;
 
 	sigemptyset(&none);
+	sigemptyset(&piped);
+	sigaddset(&piped, SIGPIPE);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &piped);
 	posix_spawnattr_setpgroup(&attr, 0);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	rc = posix_spawnp(pid, argv[0], &files, &attr, argv, environ);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
@@ -90,6 +99,36 @@ am_output_read(struct am_output *o, size_t max, enum am_keep keep)
 		return;
 	close(o->fd);
 	o->fd = -1;
+}
+
+int
+am_child_follow(struct am_child *c, long long until, size_t max, enum am_keep keep)
+{
+	int status = -1, ended = 0;
+
+	while (!ended || c->out[0].fd >= 0 || c->out[1].fd >= 0) {
+		struct pollfd p[2] = { { c->out[0].fd, POLLIN, 0 }, { c->out[1].fd, POLLIN, 0 } };
+		long long left = until - am_now();
+
+		if (!ended && waitpid(c->pid, &status, WNOHANG) == c->pid) {
+			ended = 1;
+			if (left > GRACE_MS)
+				until = am_now() + GRACE_MS;
+		}
+		if (left <= 0)
+			break;
+		if (poll(p, 2, left > TICK_MS ? TICK_MS : (int)left) <= 0)
+			continue;
+		for (int i = 0; i < 2; i++)
+			if (c->out[i].fd >= 0 && p[i].revents != 0)
+				am_output_read(&c->out[i], max, keep);
+	}
+	if (ended)
+		return status;
+	kill(-c->pid, SIGKILL);
+	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return -1;
 }
 
 void

@@ -1,8 +1,8 @@
 /*
  * child - a command that is run for what it prints.
  *
- * It has no standard input, and a process group of its own, so that a kill
- * reaches all that it started.
+ * It has no standard input, no blocked signal, and a process group of its own,
+ * so that a kill reaches all that it started.
  */
 #ifndef AM_CHILD_H
 #define AM_CHILD_H
@@ -31,6 +31,13 @@ int am_child_start(struct am_child *c, char *const argv[]);
 /* Reads what there is now. Kept are the first max bytes; or the last, and up to as many before them. */
 enum am_keep { AM_FIRST, AM_LAST };
 void am_output_read(struct am_output *o, size_t max, enum am_keep keep);
+
+/*
+ * Reads until the command has ended and both outputs are at their end; what it
+ * left running may hold them for two seconds more. Its status as waitpid(2)
+ * tells it; -1 when the time came before, and then all of it was killed.
+ */
+int am_child_follow(struct am_child *c, long long until, size_t max, enum am_keep keep);
 
 /* Closes and frees the outputs; the process is the caller's to wait for. */
 void am_child_free(struct am_child *c);

@@ -88,6 +88,41 @@ am_json_read_regular(const char *path, int nofollow, size_t max)
 }
 
 jv
+am_json_object_at(int dirfd, const char *path, size_t max)
+{
+	size_t len;
+	char *text = am_read_regular(dirfd, path, max, &len);
+	jv v = text == NULL ? jv_invalid() : am_json_parse(text, len);
+
+	free(text);
+	if (jv_get_kind(v) == JV_KIND_OBJECT)
+		return v;
+	jv_free(v);
+	return jv_invalid();
+}
+
+jv
+am_get_or_null(jv object, const char *key)
+{
+	jv v = jv_object_get(jv_copy(object), jv_string(key));
+
+	if (jv_is_valid(v))
+		return v;
+	jv_free(v);
+	return jv_null();
+}
+
+jv
+am_strings(const char *const *list, size_t n)
+{
+	jv out = jv_array();
+
+	for (size_t i = 0; i < n; i++)
+		out = jv_array_append(out, jv_string(list[i]));
+	return out;
+}
+
+jv
 am_get(jv object_, const char *key, jv_kind kind)
 {
 	jv v;

@@ -47,6 +47,15 @@ jv am_json_read(const char *path, size_t max);
 /* The same for a named file that must be a regular one; nofollow: and no symbolic link. */
 jv am_json_read_regular(const char *path, int nofollow, size_t max);
 
+/* The object in a regular file beneath a directory; no why: invalid when there is none that can be read. */
+jv am_json_object_at(int dirfd, const char *path, size_t max);
+
+/* Borrows, owns the result; null when absent. */
+jv am_get_or_null(jv object, const char *key);
+
+/* Owns the result: a list of these strings. */
+jv am_strings(const char *const *list, size_t n);
+
 /* Borrows, owns the result; invalid when absent or of another kind. */
 jv am_get(jv object, const char *key, jv_kind kind);
 

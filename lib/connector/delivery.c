@@ -321,7 +321,7 @@ ask(int wanted, long long now)
 	char why[400] = "";
 	int got = 0;
 
-	if (source.pid == 0) {
+	if (!source.runs) {
 		if (!wanted || now < ask_next)
 			return;
 		if (am_source_start(&source, conf.source) != 0) {
@@ -363,11 +363,11 @@ am_delivery_step(void)
 		wanted |= (n->state == AM_N_NEW && n->next <= now) || (flying < FLYING_MAX && ready(n, now));
 	}
 	/* The source runs while the notices are looked at. */
-	ask(wanted && source.pid == 0, now);
+	ask(wanted && !source.runs, now);
 	for (size_t i = 0; i < notices.count; i++)
 		if (notices.all[i]->state == AM_N_NEW && notices.all[i]->next <= now)
 			look_at(notices.all[i]);
-	if (source.pid != 0)
+	if (source.runs)
 		ask(0, now);
 	for (size_t i = 0; i < notices.count; i++) {
 		struct am_notice *n = notices.all[i];
@@ -376,10 +376,10 @@ am_delivery_step(void)
 			sooner(&at, n->in->deadline);
 		else if (n->state == AM_N_NEW || (n->state == AM_N_ADMITTED && n->next > now))
 			sooner(&at, n->next);
-		else if (flying < FLYING_MAX && source.pid == 0 && ready(n, now))
+		else if (flying < FLYING_MAX && !source.runs && ready(n, now))
 			sooner(&at, ask_next);
 	}
-	if (source.pid != 0)
+	if (source.runs)
 		sooner(&at, source.deadline);
 	now = am_now();
 	return at < 0 ? -1 : at <= now ? 0 : at - now > 1000000 ? 1000000 : (int)(at - now);

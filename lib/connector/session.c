@@ -18,18 +18,7 @@
 jv
 am_session_file(int home, const char *path)
 {
-	size_t len;
-	char *text = am_read_regular(home, path, AM_SESSION_FILE_MAX, &len);
-	jv v;
-
-	if (text == NULL)
-		return jv_invalid();
-	v = am_json_parse(text, len);
-	free(text);
-	if (jv_get_kind(v) == JV_KIND_OBJECT)
-		return v;
-	jv_free(v);
-	return jv_invalid();
+	return am_json_object_at(home, path, AM_SESSION_FILE_MAX);
 }
 
 void

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "child.h"
+
 struct am_rows {
 	int count;		/* sessions; the rest is the first one's */
 	pid_t pid;		/* 0 when the source does not know it */
@@ -15,11 +17,9 @@ struct am_rows {
 };
 
 struct am_source {
-	pid_t pid;		/* of the running program, 0 when none runs */
-	int out, err;
+	int runs;
+	struct am_child child;
 	long long deadline;
-	char text[65536], error[256];
-	size_t text_len, error_len;
 };
 
 /* Starts it; -1 with errno. */

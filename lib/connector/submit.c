@@ -65,25 +65,13 @@ addresses(jv list)
 	return out;
 }
 
-/* Owns the member, or null where it is absent. Borrows. */
-static jv
-given(jv arguments, const char *key)
-{
-	jv v = jv_object_get(jv_copy(arguments), jv_string(key));
-
-	if (jv_is_valid(v))
-		return v;
-	jv_free(v);
-	return jv_null();
-}
-
 /* Owns the draft without its attachments; invalid when a member is wrong, and then that is answered. */
 static jv
 draft_of(jv arguments, struct am_answer *answer)
 {
-	jv to_given = given(arguments, "to"), cc_given = given(arguments, "cc"), to = addresses(to_given), cc;
-	jv subject = given(arguments, "subject"), body = given(arguments, "body_text");
-	jv reply = given(arguments, "in_reply_to"), draft = jv_invalid();
+	jv to_given = am_get_or_null(arguments, "to"), cc_given = am_get_or_null(arguments, "cc"), to = addresses(to_given), cc;
+	jv subject = am_get_or_null(arguments, "subject"), body = am_get_or_null(arguments, "body_text");
+	jv reply = am_get_or_null(arguments, "in_reply_to"), draft = jv_invalid();
 
 	cc = jv_get_kind(cc_given) == JV_KIND_NULL ? jv_array() : addresses(cc_given);
 	if (jv_get_kind(subject) == JV_KIND_NULL)
@@ -142,7 +130,7 @@ am_submit(jv arguments, struct am_answer *answer)
 
 	if (!jv_is_valid(draft))
 		return;
-	list = given(arguments, "attachments");
+	list = am_get_or_null(arguments, "attachments");
 	if (am_attachments_open(list, max, files, &count, why) != 0) {
 		am_answer_error(answer, "submit: %s", why);
 		jv_free(draft);
@@ -182,7 +170,7 @@ attestation_line(jv result, char line[320])
 void
 am_submit_result(jv arguments, struct am_answer *answer)
 {
-	jv id = given(arguments, "req_id"), result;
+	jv id = am_get_or_null(arguments, "req_id"), result;
 	int dir = -1;
 	char path[256], line[320], *text = NULL, *shown;
 	size_t len;

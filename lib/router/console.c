@@ -167,21 +167,6 @@ gather(struct list *l, const struct amr_router *r, const char *sub, const char *
 	}
 }
 
-/* Owns the document; invalid when it cannot be read. */
-static jv
-document(int at, const char *path, size_t max)
-{
-	size_t len;
-	char *text = am_read_regular(at, path, max, &len);
-	jv doc = text == NULL ? jv_invalid() : am_json_parse(text, len);
-
-	free(text);
-	if (jv_get_kind(doc) == JV_KIND_OBJECT)
-		return doc;
-	jv_free(doc);
-	return jv_invalid();
-}
-
 static void
 body(FILE *fp, jv object)
 {
@@ -226,7 +211,7 @@ waiting(FILE *fp, const struct amr_router *r)
 		jv doc, draft;
 
 		snprintf(path, sizeof path, "%s/held/%s", from, l.v[i].name);
-		doc = document(r->state, path, AM_REQUEST_MAX);
+		doc = am_json_object_at(r->state, path, AM_REQUEST_MAX);
 		draft = am_get(doc, "draft", JV_KIND_OBJECT);
 		begin_article(fp, &l.v[i], "from", from);
 		amr_page_term(fp, "request", doc, "req_id");
@@ -253,7 +238,7 @@ message(const struct amr_router *r, const struct found *f, jv ledger)
 	if (root < 0)
 		return jv_invalid();
 	snprintf(path, sizeof path, "%s/messages/%s", amr_lane(m, tree != NULL && strcmp(tree, "peer") == 0 ? 'p' : 'i'), f->name);
-	doc = document(root, path, MESSAGE_MAX);
+	doc = am_json_object_at(root, path, MESSAGE_MAX);
 	close(root);
 	return doc;
 }
@@ -271,7 +256,7 @@ latest(FILE *fp, const struct amr_router *r)
 		jv ledger, doc;
 
 		snprintf(path, sizeof path, "%s/delivered/%s", to, l.v[i].name);
-		ledger = document(r->state, path, RECORD_MAX);
+		ledger = am_json_object_at(r->state, path, RECORD_MAX);
 		doc = message(r, &l.v[i], ledger);
 		begin_article(fp, &l.v[i], "to", to);
 		amr_page_term(fp, "from", ledger, "from_address");

@@ -17,17 +17,11 @@ jv
 amr_status_read(const char *state_dir)
 {
 	int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t len;
-	char *text = dir < 0 ? NULL : am_read_regular(dir, "status.json", STATUS_MAX, &len);
-	jv doc = text == NULL ? jv_invalid() : am_json_parse(text, len);
+	jv doc = dir < 0 ? jv_invalid() : am_json_object_at(dir, "status.json", STATUS_MAX);
 
-	free(text);
 	if (dir >= 0)
 		close(dir);
-	if (jv_get_kind(doc) == JV_KIND_OBJECT)
-		return doc;
-	jv_free(doc);
-	return jv_invalid();
+	return doc;
 }
 
 static double

@@ -259,20 +259,10 @@ ams_request_image(struct ams_cli *cli, struct ams_request *r)
 	return 0;
 }
 
-static jv
-strings(const char *const *list, size_t n)
-{
-	jv out = jv_array();
-
-	for (size_t i = 0; i < n; i++)
-		out = jv_array_append(out, jv_string(list[i]));
-	return out;
-}
-
 jv
 ams_request_operation(struct ams_cli *cli, const struct ams_request *r, const struct ams_policy *p)
 {
-	jv fs = am_set(am_set(jv_object(), "readOnly", strings(p->read_only, p->n_ro)), "readWrite", strings(p->read_write, p->n_rw));
+	jv fs = am_set(am_set(jv_object(), "readOnly", am_strings(p->read_only, p->n_ro)), "readWrite", am_strings(p->read_write, p->n_rw));
 	jv policy = am_set(am_set(jv_object(), "version", jv_number(1)), "filesystem", fs);
 	jv template = am_set_str(jv_object(), "image", r->image != NULL ? r->image : "");
 	jv spec = jv_object();

@@ -14,16 +14,6 @@
 
 /* ---- one sandbox as a document ---- */
 
-static jv
-strings(const char *const *list, size_t n)
-{
-	jv out = jv_array();
-
-	for (size_t i = 0; i < n; i++)
-		out = jv_array_append(out, jv_string(list[i]));
-	return out;
-}
-
 /* The policy in force, in the order in which it is read back. */
 static jv
 policy_json(const struct ams_policy *p)
@@ -31,9 +21,9 @@ policy_json(const struct ams_policy *p)
 	jv v = am_set(jv_object(), "version", jv_number(1)), fs = am_set(jv_object(), "include_workdir", p->include_workdir ? jv_true() : jv_false());
 
 	if (p->n_ro > 0)
-		fs = am_set(fs, "read_only", strings(p->read_only, p->n_ro));
+		fs = am_set(fs, "read_only", am_strings(p->read_only, p->n_ro));
 	if (p->n_rw > 0)
-		fs = am_set(fs, "read_write", strings(p->read_write, p->n_rw));
+		fs = am_set(fs, "read_write", am_strings(p->read_write, p->n_rw));
 	v = am_set(v, "filesystem_policy", fs);
 	v = am_set(v, "landlock", am_set_str(jv_object(), "compatibility", p->hard ? "hard_requirement" : "best_effort"));
 	if (p->user != NULL || p->group != NULL) {
@@ -81,17 +71,6 @@ limits_json(jv rec, const struct ams_run *run)
 	return am_set_str(v, "by", run->cgroup[0] != '\0' ? "cgroup" : "rlimit");
 }
 
-static jv
-copy(jv from, const char *key)
-{
-	jv v = jv_object_get(jv_copy(from), jv_string(key));
-
-	if (jv_is_valid(v))
-		return v;
-	jv_free(v);
-	return jv_null();
-}
-
 /* Owns; invalid when the record cannot be read. */
 static jv
 document(int unit, int with_policy)
@@ -107,7 +86,7 @@ document(int unit, int with_policy)
 	}
 	ams_unit_run(unit, &run);
 	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
-		v = am_set(v, kept[i], copy(rec, kept[i]));
+		v = am_set(v, kept[i], am_get_or_null(rec, kept[i]));
 	v = am_set(v, "annotations", jv_object());
 	v = am_set(v, "resource_version", jv_number(1));
 	v = am_set_str(v, "phase", run.phase);
@@ -122,7 +101,7 @@ document(int unit, int with_policy)
 		}
 		v = am_set(v, "exit_code", run.exit_code < 0 ? jv_null() : jv_number(run.exit_code));
 		v = am_set(v, "limits", limits_json(rec, &run));
-		v = am_set(v, "restart_policy", copy(rec, "restart_policy"));
+		v = am_set(v, "restart_policy", am_get_or_null(rec, "restart_policy"));
 		v = am_set(v, "restart_count", jv_number(run.restarts));
 		v = am_set(v, "next_restart_at_ms", run.next_restart_ms == 0 ? jv_null() : jv_number((double)run.next_restart_ms));
 		v = am_set_str(v, "main_process_instance_id", run.instance[0] != '\0' ? run.instance : NULL);

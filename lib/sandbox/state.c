@@ -203,19 +203,7 @@ ams_state_sweep(int state)
 jv
 ams_unit_read(int unit, const char *name)
 {
-	size_t len;
-	char *text = am_read_regular(unit, name, JSON_FILE_MAX, &len);
-	jv v;
-
-	if (text == NULL)
-		return jv_invalid();
-	v = am_json_parse(text, len);
-	free(text);
-	if (jv_get_kind(v) != JV_KIND_OBJECT) {
-		jv_free(v);
-		return jv_invalid();
-	}
-	return v;
+	return am_json_object_at(unit, name, JSON_FILE_MAX);
 }
 
 /*

@@ -143,23 +143,11 @@ am_difference(jv expected, jv actual)
 	return text;
 }
 
-/* Owns: a side of a check, null when the record lacks it. */
-static jv
-side(jv rec, const char *key)
-{
-	jv v = jv_object_get(jv_copy(rec), jv_string(key));
-
-	if (jv_is_valid(v))
-		return v;
-	jv_free(v);
-	return jv_null();
-}
-
 void
 am_put_finding(FILE *fp, const struct am_verdict_check *c)
 {
 	if (c->outcome == AM_IS_FAIL) {
-		jv expected = side(c->rec, "expected"), actual = side(c->rec, "actual");
+		jv expected = am_get_or_null(c->rec, "expected"), actual = am_get_or_null(c->rec, "actual");
 		char *difference = am_difference(expected, actual);
 
 		fputs("NOT ", fp);
