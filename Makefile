@@ -39,7 +39,7 @@ INSIDE_LIBS = $(shell sed -n 's|.*\tinside/lib/||p' payload/payload.list)
 AT_HOME = -Wl,--dynamic-linker=/opt/amap/payload/lib/ld.so -Wl,--disable-new-dtags,-rpath,/opt/amap/payload/lib
 $(BUILD)/inside/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),-static-libasan -static-libubsan -static-libgcc) \
+	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),-static-libgcc) \
 	    -s $(AT_HOME) -o $@ $< $(BUILD)/libamap.a $(LIBS)	# -s: every home has a copy
 
 # Copied again when the host's are others.

@@ -10,6 +10,15 @@ member() {
 	    AMAP_SELF_ADDRESS=$BETA AMAP_SELF=$BETA HOME=$M/home
 }
 
+setup() {
+	cd "$BATS_TEST_TMPDIR" || exit
+	member
+}
+
+teardown() {
+	end_daemons
+}
+
 # payload AGENT: the programs as they are installed, but with the host's libraries, because
 # they are not at their place; with an agent of the test's own.
 payload() {

@@ -2,15 +2,6 @@
 load common
 load connector
 
-setup() {
-	cd "$BATS_TEST_TMPDIR" || exit
-	member
-}
-
-teardown() {
-	end_daemons
-}
-
 @test "a bell is rung once, whatever the session says of it, but for a session that did not take it" {
 	receiver denied:no held:wait delivered expired:late dropped/queue-full silent
 	daemon

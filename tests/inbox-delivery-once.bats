@@ -1,15 +1,6 @@
 load common
 load connector
 
-setup() {
-	cd "$BATS_TEST_TMPDIR" || exit
-	member
-}
-
-teardown() {
-	end_daemons
-}
-
 # What must hold so that no message is acted on twice (spec protocol, C12).
 
 @test "killed while it waits for a receipt, it does not send again, and reports" {

@@ -1,15 +1,6 @@
 load common
 load connector
 
-setup() {
-	cd "$BATS_TEST_TMPDIR" || exit
-	member
-}
-
-teardown() {
-	end_daemons
-}
-
 # ---- receipts ----
 
 # Each message says itself how it is to be answered, so that all wait at once.

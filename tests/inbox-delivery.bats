@@ -1,15 +1,6 @@
 load common
 load connector
 
-setup() {
-	cd "$BATS_TEST_TMPDIR" || exit
-	member
-}
-
-teardown() {
-	end_daemons
-}
-
 @test "usage, version, and a full standard output" {
 	usage_is_sound inbox-delivery
 }

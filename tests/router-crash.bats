@@ -11,10 +11,6 @@ setup() {
 	in_memory
 	shopt -s globstar
 	export ASAN_OPTIONS=detect_leaks=0	# the router is started thousands of times here
-	asan=
-	if ldd "$BIN/amap-router" | grep -q libasan; then	# else its runtime is inside
-		asan=$(cc -print-file-name=libasan.so):
-	fi
 }
 
 none() { [ -z "$(compgen -G "$1")" ]; }
@@ -53,7 +49,7 @@ points() {
 }
 
 point() {
-	AMAP_PRELOAD=$asan "$BATS_FILE_TMPDIR/point" "$BATS_FILE_TMPDIR/fault.so" "$1" "$2" "$BIN/amap-router" \
+	"$BATS_FILE_TMPDIR/point" "$BATS_FILE_TMPDIR/fault.so" "$1" "$2" "$BIN/amap-router" \
 	    "$BIN/amap-router" --config home/router.json "${@:3}"
 }
 
@@ -207,7 +203,7 @@ setup_tasks() {
 @test "what is said is durable first: file, name, and only then the next step" {
 	setup_tasks
 	request alpha 1 beta
-	FAULT_TRACE=$PWD/trace LD_PRELOAD=$asan$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once
+	FAULT_TRACE=$PWD/trace LD_PRELOAD=$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once
 	# A file is flushed before it gets its name; what an earlier step says, and its name, before the next begins.
 	awk -v home="$PWD/home/" 'function durable(what, i) {
 		for (i in dirty) { print "not flushed before " what ": " i; bad = 1 }
@@ -244,7 +240,7 @@ instances/alpha/outbox/processed/req-1.json"
 		for ((n = 1; ; n++)); do
 			rm -rf home
 			cp -a prepared home
-			FAULT_AT=$n FAULT_DO=kill LD_PRELOAD=$asan$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once 2>/dev/null || true
+			FAULT_AT=$n FAULT_DO=kill LD_PRELOAD=$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once 2>/dev/null || true
 			files beta/peer
 			[ "$placed" = 0 ] || break
 		done

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "diag.h"
+#include "id.h"
 #include "router/drain.h"
 #include "router/held.h"
 #include "router/intent.h"
@@ -73,15 +74,6 @@ tell_service_manager(const char *state)
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, len) < 0)
 		amr_log(AM_WARNING, "", "NOTIFY_SOCKET: %s", strerror(errno));
 	close(fd);
-}
-
-static double
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* ---- the configuration ---- */
@@ -155,7 +147,7 @@ reload_config(struct amr_router *r)
 static void
 serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 {
-	static double let_go;
+	static long long let_go;
 
 	if (in->at >= 0) {
 		if (in->watch_due)
@@ -167,9 +159,9 @@ serve(struct amr_router *r, struct amr_inst *in, long budget_ms)
 			amr_line_up(r, in);
 	}
 	/* Others move directories about: what was opened counts for a moment, however long the line is. */
-	if (r->line == NULL || (now() - let_go) * 1000 > TURN_MS) {
+	if (r->line == NULL || am_now() - let_go > TURN_MS) {
 		amr_let_go();
-		let_go = now();
+		let_go = am_now();
 	}
 }
 
@@ -214,7 +206,7 @@ begin_period(struct amr_inst *in)
 static void
 poll_all(struct amr_router *r)
 {
-	double began = now();
+	long long began = am_now();
 
 	jv_free(r->admitted);
 	r->admitted = admitted_names(r->conf);
@@ -226,7 +218,7 @@ poll_all(struct amr_router *r)
 			continue;
 		in->rescan |= in->head == in->queue.n;
 		in->outcomes_due = 1;
-		serve(r, in, (now() - began) * 1000 < POLL_MS ? TURN_MS : 1);
+		serve(r, in, am_now() - began < POLL_MS ? TURN_MS : 1);
 	}
 	r->decisions_due = 1;
 }
@@ -290,16 +282,16 @@ amr_once(struct amr_router *r)
 
 /* Waits until the time comes, something happens, or a signal arrives. */
 static void
-wait_for(struct amr_router *r, double until, const sigset_t *waiting)
+wait_for(struct amr_router *r, long long until, const sigset_t *waiting)
 {
 	struct pollfd p = { .fd = r->notify, .events = POLLIN };
-	double left = r->line != NULL ? 0 : until - now();
-	struct timespec t;
+	long long left = r->line != NULL ? 0 : until - am_now();
+	struct timespec t = { 0 };
 
-	if (left < 0)
-		left = 0;
-	t.tv_sec = (time_t)left;
-	t.tv_nsec = (long)((left - (double)t.tv_sec) * 1e9);
+	if (left > 0) {
+		t.tv_sec = (time_t)(left / 1000);
+		t.tv_nsec = (long)(left % 1000) * 1000000;
+	}
 	if (ppoll(&p, 1, &t, waiting) > 0)
 		amr_watch_read(r);
 }
@@ -307,7 +299,7 @@ wait_for(struct amr_router *r, double until, const sigset_t *waiting)
 void
 amr_run(struct amr_router *r, double interval)
 {
-	double next = 0;
+	long long next = 0;
 	sigset_t waiting, ours;
 	struct amr_inst *in;
 	char number[32];
@@ -328,7 +320,7 @@ amr_run(struct amr_router *r, double interval)
 	begin(r);
 	amr_watch_open(r);
 	while (!stop) {
-		if (reload || now() >= next) {
+		if (reload || am_now() >= next) {
 			reload = 0;
 			if (r->polls > 0)
 				reload_config(r);
@@ -336,7 +328,7 @@ amr_run(struct amr_router *r, double interval)
 			report(r);
 			if (r->polls == 1)
 				tell_service_manager("READY=1");
-			next = now() + interval;
+			next = am_now() + (interval < 0.001 ? 1 : (long long)(interval * 1000));
 		} else if ((in = amr_line_next(r)) != NULL) {
 			serve(r, in, TURN_MS);
 		}

@@ -40,11 +40,11 @@ struct super {
 };
 
 static long long
-now_ms(clockid_t clock)
+since_epoch_ms(void)
 {
 	struct timespec t;
 
-	clock_gettime(clock, &t);
+	clock_gettime(CLOCK_REALTIME, &t);
 	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
@@ -98,7 +98,7 @@ start(struct super *s)
 	am_random_uuid(s->run.instance);
 	s->run.message[0] = '\0';
 	s->began_ms = 0;
-	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + SLOW_START_MS;
+	s->deadline_ms = am_now() + SLOW_START_MS;
 	return ams_main_start(&s->process);
 }
 
@@ -109,8 +109,8 @@ running(struct super *s)
 
 	if (!s->stopping)
 		s->deadline_ms = 0;
-	s->began_ms = now_ms(CLOCK_MONOTONIC);
-	s->run.started_ms = now_ms(CLOCK_REALTIME);
+	s->began_ms = am_now();
+	s->run.started_ms = since_epoch_ms();
 	s->run.main = s->process.main;
 	s->run.init = s->process.init;
 	s->run.next_restart_ms = 0;
@@ -175,7 +175,7 @@ ended(struct super *s, int status)
 	if (s->began_ms == 0 && why[0] == '\0')
 		/* bubblewrap says why it failed on its standard error, which is the last of the output */
 		snprintf(why, sizeof why, "%s", ams_launch_failure(s->io.last));
-	ran = s->began_ms == 0 ? 0 : now_ms(CLOCK_MONOTONIC) - s->began_ms;
+	ran = s->began_ms == 0 ? 0 : am_now() - s->began_ms;
 	ams_main_reap(&s->process);
 	s->run.exit_code = code;
 	memset(&s->run.init, 0, sizeof s->run.init);
@@ -193,8 +193,8 @@ ended(struct super *s, int status)
 	}
 	if (ran >= BACKOFF_RESET_MS)
 		s->backoff_ms = BACKOFF_FIRST_MS;
-	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + s->backoff_ms;
-	s->run.next_restart_ms = now_ms(CLOCK_REALTIME) + s->backoff_ms;
+	s->deadline_ms = am_now() + s->backoff_ms;
+	s->run.next_restart_ms = since_epoch_ms() + s->backoff_ms;
 	s->backoff_ms = s->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : s->backoff_ms * 2;
 	set_phase(s, "Starting", code == 0 ? "MainProcessCompleted" : "MainProcessFailed", why[0] != '\0' ? why : text);
 }
@@ -210,7 +210,7 @@ stop(struct super *s)
 		return;
 	s->stopping = 1;
 	set_phase(s, "Stopping", "", "");
-	s->deadline_ms = now_ms(CLOCK_MONOTONIC) + AMS_STOP_GRACE * 1000;
+	s->deadline_ms = am_now() + AMS_STOP_GRACE * 1000;
 	ams_main_ask_to_end(&s->process);
 }
 
@@ -231,7 +231,7 @@ handle_signals(struct super *s)
 static void
 handle_deadline(struct super *s)
 {
-	if (s->deadline_ms == 0 || now_ms(CLOCK_MONOTONIC) < s->deadline_ms)
+	if (s->deadline_ms == 0 || am_now() < s->deadline_ms)
 		return;
 	s->deadline_ms = 0;
 	if (s->stopping) {
@@ -270,7 +270,7 @@ loop(struct super *s)
 		struct pollfd p[3 + AMS_OUTPUT_FDS] = {
 			{ s->signals, POLLIN, 0 }, { s->process.status, POLLIN, 0 }, { s->process.denied.listener, POLLIN, 0 }
 		};
-		long long wait = s->deadline_ms == 0 ? LOOK_MS : s->deadline_ms - now_ms(CLOCK_MONOTONIC);
+		long long wait = s->deadline_ms == 0 ? LOOK_MS : s->deadline_ms - am_now();
 
 		ams_output_poll(&s->io, p + 3);
 		if (poll(p, 3 + AMS_OUTPUT_FDS, wait < 0 ? 0 : wait > LOOK_MS ? LOOK_MS : (int)wait) < 0 && errno != EINTR)
