@@ -15,7 +15,7 @@ BUILD = build
 DEFS = -D_GNU_SOURCE -DAM_VERSION='"$(VERSION)"' -DLIBBSD_OVERLAY -isystem /usr/include/bsd -Ilib
 
 # --as-needed: a program loads only the libraries it calls, which is most of its start-up time.
-LIBS = -Wl,--as-needed -ljq -l:libyaml.a -l:libbsd.a -l:libmd.a -lseccomp -Wl,--no-as-needed
+LIBS = -Wl,--as-needed -ljq -l:libyaml.a -l:libbsd.a -l:libmd.a -Wl,--no-as-needed
 
 BINS = $(wildcard bin/*.c)
 PROGS = $(BINS:bin/%.c=$(BUILD)/bin/%)
@@ -29,7 +29,15 @@ $(BUILD)/bin/%: $(BUILD)/bin/%.o $(BUILD)/libamap.a
 
 # Starts inside foreign root file systems. The sanitizers have no static form.
 $(BUILD)/bin/amap-confine: $(BUILD)/bin/amap-confine.o $(BUILD)/libamap.a
-	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),,-static-pie) -o $@ $< $(BUILD)/libamap.a -lyaml -lseccomp
+	$(CC) $(CFLAGS) $(LDFLAGS) $(if $(findstring -fsanitize,$(CFLAGS)),,-static-pie) -o $@ $< $(BUILD)/libamap.a -lyaml
+
+# The system call filter, compiled once by libseccomp. The compiler of it runs here, with no flag meant for ours.
+$(BUILD)/filter-tables.h: lib/sandbox/filter/compile.c lib/sandbox/refused.c lib/sandbox/filter.h
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(DEFS) -o $(BUILD)/compile-filter lib/sandbox/filter/compile.c lib/sandbox/refused.c -lseccomp
+	$(BUILD)/compile-filter >$@.tmp && mv $@.tmp $@
+$(BUILD)/lib/sandbox/filter.o: CPPFLAGS += -I$(BUILD)
+$(BUILD)/lib/sandbox/filter.o: $(BUILD)/filter-tables.h
 
 # What starts inside a sandbox brings its own loader and libraries, because the image may be of
 # another distribution: payload.list names the programs and the libraries, and where they are there.

@@ -5,6 +5,7 @@
  * calls fail with EPERM, so that programs can go on; clone3 fails with ENOSYS,
  * because its flags lie in memory where a filter cannot see them and the C
  * library then falls back to clone. Calls of a foreign architecture kill.
+ * The rules stand in filter/compile.c, which make runs.
  */
 #ifndef AM_SANDBOX_FILTER_H
 #define AM_SANDBOX_FILTER_H
