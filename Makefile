@@ -91,7 +91,7 @@ check: all
 bench: all
 	d=$$(cd $(BUILD) && pwd); for b in tests/bench/*.sh; do AMAP_BUILD_DIR=$$d sh $$b || exit; done
 
-# FUZZ_SECONDS for each; what is found new stays in $(BUILD)/fuzz/corpus.
+# FUZZ_SECONDS for each, but 30 at least for the long ones of run.sh; what is found new stays in $(BUILD)/fuzz/corpus.
 FUZZ_SECONDS = 30
 fuzz:
 	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang WARN=-std=c11 LDFLAGS=-fsanitize=fuzzer \

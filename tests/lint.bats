@@ -52,3 +52,25 @@ scripts() {
 @test "no program starts jq" {
 	run -1 grep -rnE 'jq_compile|jq_init' "$TOP"/bin "$TOP"/lib
 }
+
+@test "fuzzing gives the readers that all rests on 30 seconds in the check, first, and no time means no time" {
+	mkdir -p dir/tests/fuzz
+	for source in "$TOP"/tests/fuzz/*.c; do
+		target=dir/tests/fuzz/$(basename "$source" .c)
+		printf '#!/bin/sh\necho "${0##*/} $1" >>"%s"\necho stat::number_of_executed_units: 7 >&2\n' "$PWD/ran" >"$target"
+		chmod +x "$target"
+	done
+	seconds=$(sed -n 's/.*FUZZ_SECONDS=\([0-9]*\) fuzz$/\1/p' "$TOP/sh/check.sh")
+	[ "$seconds" -gt 0 ]
+	run -0 sh "$TOP/tests/fuzz/run.sh" "$seconds" dir
+	assert_equal "$(grep -c '^ok fuzz .*: 7 inputs$' <<<"$output")" "$(ls "$TOP"/tests/fuzz/*.c | wc -l)"
+	assert_equal "$(grep -c -- '-max_total_time=30$' ran)" 3
+	for target in json fleet policy; do grep -qx -- "$target -max_total_time=30" ran; done
+	assert_equal "$(grep -c -- "-max_total_time=$seconds\$" ran)" $(($(ls "$TOP"/tests/fuzz/*.c | wc -l) - 3))
+	rm ran
+	run -0 sh "$TOP/tests/fuzz/run.sh" 60 dir
+	run -1 grep -v -- '-max_total_time=60$' ran
+	rm ran
+	run -0 sh "$TOP/tests/fuzz/run.sh" 0 dir
+	run -1 grep -v -- '-runs=0$' ran
+}
