@@ -91,18 +91,19 @@ has_key(const struct am_fleet *f, const char *member, const char *name)
 	return found;
 }
 
+/* 1 when task_graph, before task_deny, lets one member task the other. */
 static int
-is_denied(const struct am_fleet *f, const char *from, const char *to)
+is_granted(const struct am_fleet *f, const char *from, const char *to)
 {
-	jv deny = am_get(f->policy, "task_deny", JV_KIND_ARRAY);
-	jv pair = jv_array_append(jv_array_append(jv_array(), jv_string(from)), jv_string(to));
-	int found = 0, n = jv_is_valid(deny) ? jv_array_length(jv_copy(deny)) : 0;
+	jv graph = jv_object_get(jv_copy(f->policy), jv_string("task_graph"));
+	jv list = am_get(graph, to, JV_KIND_ARRAY);
+	int granted = jv_get_kind(graph) == JV_KIND_STRING, n = jv_is_valid(list) ? jv_array_length(jv_copy(list)) : 0;
 
-	for (int i = 0; i < n && !found; i++)
-		found = jv_equal(jv_array_get(jv_copy(deny), i), jv_copy(pair));
-	jv_free(deny);
-	jv_free(pair);
-	return found;
+	for (int i = 0; i < n && !granted; i++)
+		granted = jv_equal(jv_array_get(jv_copy(list), i), jv_string(from));
+	jv_free(list);
+	jv_free(graph);
+	return granted;
 }
 
 /* One half of a mail edge: what a's list says of b, and where that list stands. */
@@ -120,10 +121,14 @@ static int
 explain(const struct am_fleet *f, const struct am_reach *r, const char *from, const char *to)
 {
 	long a = am_names_find(r->names, from), b = am_names_find(r->names, to);
-	int out, in, task;
+	int out, in, task, denied;
 
 	if (a < 0 || b < 0)
 		am_diex("%s: the policy names no such member", am_quotes(a < 0 ? from : to));
+	if (a == b) {
+		printf("%s -> %s: mail no, delegation no (a member does not reach itself)\n", from, to);
+		return AM_PROBLEM;
+	}
 	out = am_lists(r, (unsigned)a, (unsigned)b);
 	in = am_lists(r, (unsigned)b, (unsigned)a);
 	task = am_tasks(r, (unsigned)a, (unsigned)b);
@@ -131,8 +136,9 @@ explain(const struct am_fleet *f, const struct am_reach *r, const char *from, co
 	explain_list(f, from, to, out);
 	printf(", ");
 	explain_list(f, to, from, in);
-	printf("); delegation %s (task_%s", task ? "yes" : "no", is_denied(f, from, to) ? "deny" : "graph");
-	if (!is_denied(f, from, to) && has_key(f, "task_graph", to))
+	denied = !task && is_granted(f, from, to);
+	printf("); delegation %s (task_%s", task ? "yes" : "no", denied ? "deny" : "graph");
+	if (!denied && has_key(f, "task_graph", to))
 		printf(".%s", to);
 	printf(")\n");
 	return (out && in) || task ? AM_OK : AM_PROBLEM;

@@ -7,11 +7,13 @@
 const char *
 am_name_problem(const char *name)
 {
-	size_t n = strlen(name);
+	size_t n = strlen(name), characters = 0;
 
 	if (n == 0)
 		return "it is empty";
-	if (n > AM_NAME_MAX)
+	for (size_t i = 0; i < n; i++)
+		characters += ((unsigned char)name[i] & 0xc0) != 0x80;	/* not one that goes on with another */
+	if (characters > AM_NAME_MAX)
 		return "it is longer than 19 characters";
 	if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
 		return "it holds a character other than a-z, 0-9 and \"-\"";
