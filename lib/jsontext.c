@@ -68,7 +68,9 @@ am_json_string(struct am_buf *b, const char *s, size_t len, enum am_json_style s
 			c = 0xfffd;
 			n = 1;
 		}
-		if (c < 0x80 || style != AM_COMPACT)
+		if (c == 0x7f && style == AM_DOCUMENT)
+			am_buf_byte(b, 0x7f);		/* spec deployment: what is not ASCII is escaped, and this is */
+		else if (c < 0x80 || style != AM_COMPACT)
 			put_escape(b, c);
 		else if (c == 0xfffd)
 			am_buf_add(b, "\xef\xbf\xbd", 3);

@@ -71,6 +71,12 @@ refusal() {
 	[ "$n" -eq "$(wc -l <cases)" ]
 }
 
+@test "a document escapes what is not ASCII and nothing else that need not be" {
+	printf '{"\177":"\177\\u007f/\303\251\\u001f"}' >input
+	run -0 amap-render-fleet --host h input
+	assert_line --index 1 $'  "\x7f": "\x7f\x7f/\\u00e9\\u001f",'
+}
+
 @test "the document style indents by two, and leaves empty ones on their line" {
 	printf '{"a":[],"b":{},"c":[1,{"d":null}]}' >input
 	run -0 amap-render-fleet --host h input
