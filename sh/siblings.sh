@@ -7,6 +7,15 @@ command -v git >/dev/null || refuse 'git: not found; install the package git'
 beside=$(dirname "$top")
 must amap-field --only --each siblings name url commit <"$top/examples/siblings.json" >"$work/siblings"
 [ -s "$work/siblings" ] || refuse "$top/examples/siblings.json: names nothing"
+cut -f 1 "$work/siblings" | sort | uniq -d >"$work/twice"
+[ ! -s "$work/twice" ] || refuse "$top/examples/siblings.json: $(join "$work/twice"): named twice"
+
+# Forty hexadecimal digits, or nothing: not pinned.
+is_commit() {
+	case ${#1}:$1 in 0: | 40:*) ;; *) return 1 ;; esac
+	case $1 in *[!0-9a-f]*) return 1 ;; esac
+}
+is_sibling() { case $1 in [!a-z0-9]* | *[!a-z0-9-]*) return 1 ;; esac; }
 
 run_git() { GIT_TERMINAL_PROMPT=0 timeout 600 git "$@" </dev/null >"$work/git" 2>&1; }
 read_git() { GIT_TERMINAL_PROMPT=0 timeout 600 git --no-optional-locks -C "$@" </dev/null 2>/dev/null; }
@@ -16,13 +25,10 @@ read_git() { GIT_TERMINAL_PROMPT=0 timeout 600 git --no-optional-locks -C "$@" <
 faulty=''
 fault() { warn "$@"; faulty=yes; }
 while IFS='	' read -r name url commit; do
-	case $name:$url:$commit in
-	[a-z0-9]*:https://*:*) ;;
-	*) fault "siblings.json: $name: not a sound entry"; continue ;;
-	esac
-	case $name:${#commit}:$commit in
-	*[!a-z0-9-]*:*:* | *:[!0]*:*[!0-9a-f]* | *:[1-9]:* | *:[1-3][0-9]:*) fault "siblings.json: $name: not a sound name or commit"; continue ;;
-	esac
+	if ! is_sibling "$name" || ! is_commit "$commit" || [ "${url#https://}" = "$url" ]; then
+		fault "siblings.json: $name: not a sound name, https:// URL and commit"
+		continue
+	fi
 	dir=$beside/$name
 	if [ ! -e "$dir" ] && [ ! -L "$dir" ]; then
 		printf 'clone\t%s\t%s\t%s\n' "$name" "$url" "$commit" >>"$work/plan"
