@@ -69,16 +69,19 @@ fi
 } >>"$stream"
 end_records "$stream"
 
+record=$(amap-home --record 2>/dev/null) || record=''	# nowhere to keep one
+printf '%s\n' "$home" >"$work/home"
+# What would refuse the record refuses the verb before its first write.
+[ -z "$record" ] || [ ! -d "$(dirname "$record")" ] || must amap-put "$record" <"$work/home" >/dev/null
 if [ -z "$apply" ]; then
 	put "$stream"
 else
 	[ ! -d "$home" ] || lock_home
 	put --apply "$stream"
 fi
-if record=$(amap-home --record 2>/dev/null); then
+if [ -n "$record" ]; then
 	if [ -n "$apply" ]; then
 		mkdir -p "$(dirname "$record")" || die "$record: the directory cannot be made"
-		printf '%s\n' "$home" >"$work/home"
 		must amap-put --apply "$record" <"$work/home" >/dev/null
 		printf 'recorded home %s in %s\n' "$home" "$record"
 	else

@@ -10,7 +10,7 @@ prepare | record | profile) shift ;;
 *) verb_usage 'an action is needed' ;;
 esac
 label="$prog l1-kit $action"
-home='' apply='' name='' id=''
+home='' apply='' name='' id='' given=0
 [ "$action" != prepare ] || fleet='' run_as='' image=''
 : >"$work/binaries"
 while [ $# -gt 0 ]; do
@@ -24,8 +24,12 @@ while [ $# -gt 0 ]; do
 	profile:--binary) take_value "$@"; printf '%s\0' "$value" >>"$work/binaries"; shift ;;
 	*:-*) verb_usage "$1: unexpected" ;;
 	record:*)
-		[ -z "$id" ] || verb_usage "$1: unexpected"
-		if [ -n "$name" ]; then id=$1; else name=$1; fi ;;
+		given=$((given + 1))
+		case $given in
+		1) name=$1 ;;
+		2) id=$1 ;;
+		*) verb_usage "$1: unexpected" ;;
+		esac ;;
 	*) verb_usage "$1: unexpected" ;;
 	esac
 	shift
@@ -64,10 +68,12 @@ prepare() {
 }
 
 record() {
-	[ -n "$id" ] || verb_usage 'NAME and ID are needed'
+	[ "$given" -eq 2 ] || verb_usage 'NAME and ID are needed'
 	find_home
 	load_fleet
 	need_member "$name"
+	# The ID itself, before what is on the host.
+	must amap-membership record --workspace "$workspace" --name "$name" --id "$id" "$work/none" >/dev/null
 	set_owner
 	for lane in inbox/notices inbox/messages peer/notices peer/messages outbox/results outbox/processed; do
 		if [ ! -d "$home/instances/$name/$lane" ] || [ -L "$home/instances/$name/$lane" ]; then
@@ -81,7 +87,14 @@ record() {
 profile() {
 	[ -s "$work/binaries" ] || verb_usage '--binary is needed'
 	find_home
-	profile_stream
+	must xargs -0 -a "$work/binaries" amap-profile render "$top/examples/providers/amap-claude-code.json" \
+	    >"$work/profile.json"
+	{
+		dir_record providers 0755
+		file_record providers/amap-claude-code.json 0644 "$work/profile.json"
+		note_record "binaries: $(tr '\0' '\n' <"$work/binaries" | awk '!seen[$0]++' | paste -s -d, | sed 's/,/, /g')"
+	} >"$work/stream"
+	end_records "$work/stream"
 }
 
 "$action"

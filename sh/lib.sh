@@ -61,6 +61,10 @@ work=$(mktemp -d) || die 'no scratch directory; is TMPDIR writable?'
 trap 'rm -rf "$work"' EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 
+# A checkout is named so that it is the same one from everywhere.
+case $router in ours | /*) ;; *) router=$PWD/$router ;; esac
+case $connector in ours | /*) ;; *) connector=$PWD/$connector ;; esac
+
 case $top$work$home$connector$router in
 *[[:cntrl:]]*) die 'a control character in the path of this tree, of TMPDIR, or of the home' ;;
 esac
@@ -107,16 +111,16 @@ read_apply() {
 
 # read_member_arguments ARGUMENT...: sets $name and $apply, for the verbs that take NAME [--apply].
 read_member_arguments() {
-	apply='' name=''
+	apply='' name='' named=''		# an empty word is no member, but it is a word
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--apply) apply=--apply ;;
 		-*) verb_usage "$1: unexpected" ;;
-		*) [ -z "$name" ] || verb_usage "$1: unexpected"; name=$1 ;;
+		*) [ -z "$named" ] || verb_usage "$1: unexpected"; name=$1 named=yes ;;
 		esac
 		shift
 	done
-	[ -n "$name" ] || verb_usage 'a member must be named'
+	[ -n "$named" ] || verb_usage 'a member must be named'
 }
 
 # ---- the home ----
@@ -156,8 +160,12 @@ read_plan() {
 	must amap-field --each members name <"$work/plan" >"$work/names"
 }
 
-# is_line WORD FILE
-is_line() { grep -qxF -e "$1" "$2"; }
+# is_line WORD FILE (to grep a word of two lines would be two words)
+is_line() {
+	case $1 in *"
+"*) return 1 ;; esac
+	grep -qxF -e "$1" "$2"
+}
 
 need_member() {
 	is_line "$1" "$work/names" || refuse "$1: not a member of the fleet in $home/fleet.json"
@@ -273,11 +281,11 @@ join() { paste -s -d, "$1" | sed 's/,/, /g'; }
 
 # record_stream NAME ID: prints the stream that records a member.
 record_stream() {
-	must amap-membership record --workspace "$workspace" --name "$1" --id "$2" "$home/membership.json" \
-	    >"$work/membership.json"
-	members_who stray "$work/membership.json"
+	members_who stray "$home/membership.json"
 	[ ! -s "$work/stray" ] ||
 		refuse "$(join "$work/stray"): recorded, but not in the fleet any more; run $prog deprovision first"
+	must amap-membership record --workspace "$workspace" --name "$1" --id "$2" "$home/membership.json" \
+	    >"$work/membership.json"
 	members_who pending "$work/membership.json"
 	must amap-membership list "$work/membership.json" >"$work/recorded"
 	cut -d ' ' -f 1 "$work/recorded" >"$work/recorded-names"
@@ -385,16 +393,4 @@ embedded_gateway() {
 	must amap-render-gateway >"$work/fragment"
 	grep -v '^#' "$work/fragment"
 	printf '[amap.embedded]\nhome = "%s"\n' "$1"
-}
-
-# The provider profile for the programs in $work/binaries, NUL-ended: the stream in $work/stream.
-profile_stream() {
-	must xargs -0 -a "$work/binaries" amap-profile render "$top/examples/providers/amap-claude-code.json" \
-	    >"$work/profile.json"
-	{
-		dir_record providers 0755
-		file_record providers/amap-claude-code.json 0644 "$work/profile.json"
-		note_record "binaries: $(tr '\0' '\n' <"$work/binaries" | awk '!seen[$0]++' | paste -s -d, | sed 's/,/, /g')"
-	} >"$work/stream"
-	end_records "$work/stream"
 }

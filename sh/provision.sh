@@ -47,6 +47,12 @@ absent)
 	fi ;;
 esac
 
+# What would refuse the record refuses the verb before its first write, and before a
+# sandbox is made. The ID of one that is still to be made stands in the record alone.
+record_stream "$name" "${id:-not-made-yet}" >"$work/record"
+end_records "$work/record"
+put "$work/record" >"$work/record-report"
+
 if [ -z "$apply" ]; then
 	show "$work/report"
 	if [ "$state" = absent ]; then
@@ -60,9 +66,7 @@ if [ -z "$apply" ]; then
 		if grep -q '^would create instances' "$work/report"; then
 			printf 'would record %s in membership.json with ID %s\n' "$name" "$id"
 		else
-			record_stream "$name" "$id" >"$work/record"
-			end_records "$work/record"
-			put "$work/record"
+			show "$work/record-report"
 		fi
 	fi
 	closing_line
@@ -86,9 +90,9 @@ if [ "$state" = absent ]; then
 	find_sandbox "$name"
 	[ "$state" = present ] ||
 		refuse "$name: created, but then not found${why:+ ($why)}; when it is there, run $prog l1-kit record --home $home $name ID --apply"
+	record_stream "$name" "$id" >"$work/record"
+	end_records "$work/record"
 else
 	printf 'present sandbox %s (%s)\n' "$name" "$id"
 fi
-record_stream "$name" "$id" >"$work/record"
-end_records "$work/record"
 put --apply "$work/record"

@@ -15,6 +15,7 @@ if [ -e "$home/membership.json" ] || [ -L "$home/membership.json" ]; then
 	} >>"$work/stream"
 fi
 
+put "$work/stream" >"$work/report"	# what is refused is refused before anything is done
 # Nobody but us ends an embedded router; it would go on in directories that are gone.
 if embedded && "$openshell" inspect amap-router </dev/null >"$work/router" 2>/dev/null &&
     grep -qF " $home/router-state " "$work/router"; then

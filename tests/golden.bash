@@ -25,6 +25,26 @@ fake_gateway() {
 	: >"$FAKE_OPENSHELL/calls"
 }
 
+# example_setup: a home to be for the example fleet, with the stand-in for the gateway.
+example_setup() {
+	H=$BATS_TEST_TMPDIR/home
+	CFG=$BATS_TEST_TMPDIR/cfg
+	DOMAIN=$(echo '{}' | amap-render-fleet --host "$(uname -n)" | amap-field fleet_domain)
+	export XDG_CONFIG_HOME=$CFG
+	fake_gateway
+	touch "$FAKE_OPENSHELL/ids"
+	amap() { sh "$TOP/sh/amap-openshell" --openshell openshell --home "$H" --run-as 1000:1000 "$@"; }
+}
+
+key() { ANTHROPIC_API_KEY=sk-secret "$@"; }
+
+# fleet_up: the example fleet, installed and both of its members provisioned.
+fleet_up() {
+	amap install --apply >/dev/null
+	key amap provision alpha --apply >/dev/null
+	key amap provision beta --apply >/dev/null
+}
+
 our_names() { printf 's|/srv/amap|%s|g;s|/srv/cfg|%s|g;s|openshell\\.host-1\\.internal|%s|g' "$H" "$CFG" "$DOMAIN"; }
 
 # ours FILE: recorded text with our names in it.

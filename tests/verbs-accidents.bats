@@ -16,8 +16,8 @@ teardown() {
 }
 
 # links_refused VERB...: for a verb that has nothing to do, or with dry='' one
-# that has: with a link at each path that the verb reports, it is
-# refused, and neither the home nor what the link points to is changed.
+# that has: with a link at each path that the verb reports (and $only matches), it
+# is refused, and neither the home nor what the link points to is changed.
 links_refused() {
 	local path before n=0
 	mkdir -p elsewhere
@@ -46,7 +46,7 @@ links_refused() {
 		[ -s err ] || fail_step "a link at $path: nothing said" || return 1
 		[ "$before" = "$(state_of; find "$H" -type l)" ] || fail_step "a link at $path: something was written" || return 1
 		[ "$(ls elsewhere)$(cat elsewhere/file)" = fileprecious ] || fail_step "a link at $path was followed" || return 1
-	done < <(cat paths)
+	done < <(grep -E "${only-}" paths)
 	rm -rf "$H"
 	cp -a saved "$H"
 	[ "$n" -ge "$links" ]
@@ -78,6 +78,17 @@ links_refused() {
 	links=8 dry='' links_refused deprovision alpha
 	run -1 grep delete "$FAKE_OPENSHELL/calls"
 	links=5 dry='' links_refused teardown
+}
+
+@test "a symbolic link at each path that install does not have and l1-kit prepare, record or profile would write is refused" {
+	prepare=(l1-kit prepare --home "$H" --fleet "$TOP/examples/fleet.json" --run-as 1000:1000 --image x)
+	amap "${prepare[@]}" --apply >/dev/null
+	links=8 only='^(fleet.json|gateway-fragment.toml|policies/.*|commands/.*|instances|instances/beta|instances/beta/outbox/results)$' links_refused "${prepare[@]}"
+	amap l1-kit record --home "$H" alpha id-1 --apply >/dev/null
+	links=4 dry='' links_refused l1-kit record --home "$H" beta id-2
+	links=2 dry='' links_refused l1-kit profile --home "$H" --binary /bin/a
+	amap l1-kit profile --home "$H" --binary /bin/a --apply >/dev/null
+	links=2 links_refused l1-kit profile --home "$H" --binary /bin/a
 }
 
 @test "a link in place of the home, of fleet.json or of membership.json is refused" {
@@ -170,8 +181,22 @@ small_disk() {
 @test "B91 a refusal and a usage error have different exits" {
 	amap install --apply >/dev/null
 	run -1 amap provision nobody
+	run -1 amap provision ''
+	run -1 amap deprovision ''
 	run -2 amap provision
 	run -2 amap provision a b
+	run -2 amap provision '' b
+	run -2 amap l1-kit record --home "$H" alpha
+	run -2 amap l1-kit record --home "$H" alpha id more
+	run -2 amap l1-kit record alpha id
+	run -2 amap l1-kit
+	run -2 amap l1-kit prepare --home "$H" --fleet x --image x
+	run -2 amap l1-kit profile --home "$H"
+	run -2 amap list more
+	run -2 amap gateway-config more
+	run -2 amap siblings more
+	run -2 amap teardown alpha
+	run -2 amap router-config --more
 	run -2 amap no-such-verb
 	run -2 amap install --no-such-option
 	run -2 amap --no-such-option install

@@ -5,22 +5,7 @@ load golden
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return
-	H=$BATS_TEST_TMPDIR/home
-	CFG=$BATS_TEST_TMPDIR/cfg
-	DOMAIN=$(echo '{}' | amap-render-fleet --host "$(uname -n)" | amap-field fleet_domain)
-	export XDG_CONFIG_HOME=$CFG
-	fake_gateway
-	touch "$FAKE_OPENSHELL/ids"
-}
-
-amap() { sh "$TOP/sh/amap-openshell" --openshell openshell --home "$H" --run-as 1000:1000 "$@"; }
-
-key() { ANTHROPIC_API_KEY=sk-secret "$@"; }
-
-fleet_up() {
-	amap install --apply >/dev/null
-	key amap provision alpha --apply >/dev/null
-	key amap provision beta --apply >/dev/null
+	example_setup
 }
 
 @test "the story of the example fleet, from install to teardown, as data has it" {
@@ -50,9 +35,16 @@ fleet_up() {
 	jq '.peers = {"alpha": ["beta"]}' "$TOP/examples/fleet.json" >both.json
 	amap --fleet both.json install --apply >/dev/null
 	key amap provision alpha --apply >/dev/null
-	run -1 --separate-stderr key amap provision beta --apply
-	assert_regex "$stderr" 'alpha -> beta'
-	[ ! -e "$H/router.json" ]
+	before=$(state_of)
+	for apply in '' --apply; do
+		# shellcheck disable=SC2086
+		run -1 --separate-stderr key amap provision beta $apply
+		[ -z "$output" ]
+		assert_regex "$stderr" 'alpha -> beta'
+	done
+	assert_equal "$(state_of)" "$before"
+	run -1 grep "create.*beta" "$FAKE_OPENSHELL/calls"
+	amap l1-kit prepare --home "$H" --fleet "$H/fleet.json" --run-as 1000:1000 --image x --apply >/dev/null
 	run -1 --separate-stderr amap l1-kit record --home "$H" beta id-beta-2
 	assert_regex "$stderr" 'alpha -> beta'
 }
@@ -62,17 +54,19 @@ fleet_up() {
 	key amap provision alpha --apply >/dev/null
 	label=$(printf 'x%.0s' {1..64})		# one more than the router takes, though the policy allows it
 	sed -i "s/\"fleet_domain\": \"[^\"]*\"/\"fleet_domain\": \"$label.internal\"/" "$H/fleet.json"
+	before=$(state_of)
 	run -1 --separate-stderr key amap provision beta --apply
 	assert_regex "$stderr" "fleet_domain"
-	assert_not_exists "$H/router.json"
-	run ! grep -q beta "$H/membership.json"
+	assert_equal "$(state_of)" "$before"
+	run -1 grep "create.*beta" "$FAKE_OPENSHELL/calls"
 }
 
 @test "a recorded member that the policy dropped blocks record and provision, but not router-config and install" {
 	fleet_up
 	jq '.task_graph = {"gamma": ["alpha"]}' "$TOP/examples/fleet.json" >"$H/fleet.json"
 	run -1 --separate-stderr key amap provision gamma --apply
-	assert_regex "$stderr" 'beta: recorded, but not in the fleet any more; run amap-openshell deprovision first'
+	assert_equal "$stderr" 'amap-openshell provision: beta: recorded, but not in the fleet any more; run amap-openshell deprovision first'
+	run -1 grep "create.*gamma" "$FAKE_OPENSHELL/calls"
 	jq '.task_graph = {"alpha": []}' "$TOP/examples/fleet.json" >"$H/fleet.json"
 	run -1 --separate-stderr amap provision alpha
 	assert_regex "$stderr" 'beta: recorded, but not in the fleet any more'
@@ -177,7 +171,7 @@ fleet_up() {
 	assert_equal "$(grep -c 'No such file' <<<"$stderr")" 3
 	[ ! -e "$H" ]
 	for file in _inboxlib.py inbox-mcp-vol inbox-submit; do echo 1 >original/bin/$file; done
-	run -0 amap --connector "$PWD/original" install --apply
+	run -0 amap --connector original install --apply	# from here it is the same one
 	assert_equal "$(cd "$H/payload" && find . -type f | sort)" "./INBOX-POLICY.md
 ./_inboxlib.py
 ./amap-main
@@ -228,10 +222,20 @@ DRY RUN: nothing changed. Run again with --apply."
 	rmdir here/sib
 	pins http://example.invalid/sib null
 	run -1 siblings
-	pins https://example.invalid/sib '"abc"'
-	run -1 siblings
-	echo '{"siblings":[],"more":1}' >here/tree/examples/siblings.json
-	run -1 siblings
+	for commit in '"abc"' "\"${one}0\"" "\"${one%?}\"" "\"${one%?}G\"" "\"${one%?}A\"" 7; do
+		pins https://example.invalid/sib "$commit"
+		run -1 siblings --apply
+		[ ! -e here/sib ]
+	done
+	for list in '{"siblings":[],"more":1}' '{"siblings":[]}' '[]' '{"siblings":[{"name":"a","url":"https://x","commit":null,"more":1}]}' \
+	    '{"siblings":[{"name":"a","url":"https://x","commit":null},{"name":"a","url":"https://y","commit":null}]}' \
+	    '{"siblings":[{"name":"../a","url":"https://x","commit":null}]}' '{"siblings":[{"name":"-a","url":"https://x","commit":null}]}' \
+	    '{"siblings":[{"name":"A","url":"https://x","commit":null}]}' '{"siblings":[{"name":"","url":"https://x","commit":null}]}' \
+	    '{"siblings":[{"name":"a","url":"","commit":null}]}'; do
+		echo "$list" >here/tree/examples/siblings.json
+		run -1 --separate-stderr siblings
+		assert_regex "$stderr" '^amap-openshell siblings: '
+	done
 }
 
 @test "a verb starts as many programs for thirty members as for two" {
