@@ -40,15 +40,7 @@ members() {
 	run -0 amap-lanes --home '/srv/é"\'"'"'$x' plan
 }
 
-@test "a plan that is none, or is cut, is refused" {
-	printf '{"workspace":"w","fleet_domain":"d","groups":{"g":["a"]}}' | amap-fleet >plan
-	for n in $(seq 0 7 $(($(wc -c <plan) - 2))); do
-		head -c "$n" plan >cut
-		run -2 --separate-stderr amap-lanes --home /srv/amap cut
-		[ -z "$output" ]
-		run -2 --separate-stderr amap-render-router --home /srv/amap cut
-		[ -z "$output" ]
-	done
+@test "a plan that is none is refused" {
 	for text in '{}' '[]' '{"workspace":"w","domain":"d","members":{}}' '{"workspace":"W","domain":"d","members":[]}' \
 	    '{"workspace":"w","domain":"d","members":[{}]}'; do
 		printf '%s' "$text" >plan
@@ -220,6 +212,25 @@ refused() {
 	run -0 amap-render-create --member a changed
 }
 
+@test "what must never leave a renderer is found in its text, every fault of it" {
+	flags=''
+	if grep -q __asan_report "$BIN/../libamap.a"; then flags=-fsanitize=address,undefined; fi
+	# shellcheck disable=SC2086	# several words or none
+	cc -std=c11 -w $flags -D_GNU_SOURCE -I"$TOP/lib" -o rendering "$TOP/tests/tools/rendering.c" "$BIN/../libamap.a" -ljq -lyaml
+	printf '{"workspace":"default","fleet_domain":"example.org","groups":{"g":["alpha"]}}' | amap-fleet | amap-lanes --home /srv/amap >members
+	amap-render-policy --member alpha --run-as 1000:1001 members >policy
+	amap-render-create --member alpha --image image --json members | jq -r '.[]' >words
+	grep -v '^#' "$DATA/render/problems.txt" >cases
+	n=0
+	while IFS= read -r line; do
+		n=$((n + 1))
+		kind=${line%%	*} line=${line#*	}
+		sed "${line%	*}" "$kind" >changed
+		assert_equal "$line: $(./rendering "$kind" <changed)" "$line: ${line##*	}"
+	done <cases
+	[ "$n" -eq "$(wc -l <cases)" ]
+}
+
 @test "a record that amap-lanes does not make is refused by what it lacks" {
 	members /srv/amap a >members
 	refused "changed:1: it has no sound name" 's|"name":"a"|"name":"A"|'
@@ -292,17 +303,10 @@ refused() {
 amap-render-router: a -> b: on both lanes, mail and delegation; take the pair out of peers or of task_graph"
 }
 
-@test "each filter says so when its output cannot be written or its input is closed" {
-	members /srv/amap a >members
-	printf '{"workspace":"w","fleet_domain":"d","groups":{"g":["a"]}}' | amap-fleet >plan
-	for command in "amap-lanes --home /srv/amap plan" "amap-render-policy --files --run-as 1:1 members" \
-	    "amap-render-policy --member a --run-as 1:1 members" "amap-render-create --files members" \
-	    "amap-render-router --home /srv/amap plan"; do
-		run -2 sh -c "$command >/dev/full"
-		assert_output "${command%% *}: standard output: No space left on device"
-		run -2 sh -c "${command% *} <&-"
-		assert_output --partial "${command%% *}: <stdin>"
-		run -2 ${command% *} none
+@test "an input that is not there is named" {
+	for command in "amap-lanes --home /srv/amap" "amap-render-policy --files --run-as 1:1" \
+	    "amap-render-create --files" "amap-render-router --home /srv/amap"; do
+		run -2 $command none
 		assert_output "${command%% *}: none: No such file or directory"
 	done
 }
