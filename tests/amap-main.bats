@@ -185,7 +185,7 @@ amap-main: inbox-delivery exited with status 137; restarting in 4s"
 	    for my $n (keys %s) { $SIG{$n} = sub { exit $s{$n} } } open F, ">", "$ENV{HOME}/up"; sleep 1 while 1'"'"
 	for pair in TERM:40 HUP:41 INT:42 TERM:40 HUP:41 INT:42 TERM:40 HUP:41 INT:42; do
 		rm -f "$HOME/up"
-		perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$P/amap-main" 2>"$M/log" 3>&- &
+		perl -e '@SIG{qw(INT HUP)} = ("DEFAULT") x 2; exec @ARGV' "$P/amap-main" 2>"$M/log" 3>&- &
 		MAIN=$!
 		eventually 5 test -e "$HOME/up"
 		kill -s "${pair%:*}" "$MAIN"
