@@ -34,7 +34,7 @@ $(BUILD)/bin/amap-confine: $(BUILD)/bin/amap-confine.o $(BUILD)/libamap.a
 # The system call filter, compiled once by libseccomp. The compiler of it runs here, with no flag meant for ours.
 $(BUILD)/filter-tables.h: lib/sandbox/filter/compile.c lib/sandbox/refused.c lib/sandbox/filter.h
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(DEFS) -o $(BUILD)/compile-filter lib/sandbox/filter/compile.c lib/sandbox/refused.c -lseccomp
+	$(CC) $(WARN) -Wno-missing-field-initializers $(DEFS) -o $(BUILD)/compile-filter lib/sandbox/filter/compile.c lib/sandbox/refused.c -lseccomp
 	$(BUILD)/compile-filter >$@.tmp && mv $@.tmp $@
 $(BUILD)/lib/sandbox/filter.o: CPPFLAGS += -I$(BUILD)
 $(BUILD)/lib/sandbox/filter.o: $(BUILD)/filter-tables.h
@@ -91,19 +91,24 @@ check: all
 bench: all
 	d=$$(cd $(BUILD) && pwd); for b in tests/bench/*.sh; do AMAP_BUILD_DIR=$$d sh $$b || exit; done
 
-# FUZZ_SECONDS for each, but 30 at least for the long ones of run.sh; what is found new stays in $(BUILD)/fuzz/corpus.
+# The other compiler, with what finds faults while a program runs; for the tests and the fuzzers.
+SANITIZED = BUILD=$(BUILD)/sanitized CC=clang LDFLAGS=tests/tools/sanitizer-options.c \
+    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
+sanitized:
+	$(MAKE) $(SANITIZED) all
+
+# FUZZ_SECONDS for each; what is found new stays in $(BUILD)/sanitized/corpus.
 FUZZ_SECONDS = 30
 fuzz:
-	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang WARN=-std=c11 LDFLAGS=-fsanitize=fuzzer \
-	    CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' fuzzers
-	sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/fuzz
+	$(MAKE) $(SANITIZED) fuzzers
+	sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/sanitized
 
 FUZZERS = $(wildcard tests/fuzz/*.c)
 fuzzers: $(FUZZERS:%.c=$(BUILD)/%)
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/libamap.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libamap.a $(LIBS)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(BUILD)/libamap.a $(LIBS)
 
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all inside install check bench fuzz fuzzers clean
+.PHONY: all inside install check bench sanitized fuzz fuzzers clean

@@ -207,7 +207,7 @@ am_gateway_embedded(const struct am_gateway *g, const char *home)
 enum am_verdict
 am_gateway_registration(const struct am_gateway *g, const char *home, struct am_registration *out)
 {
-	static const char *const rows[] = { "one block named " NAME, "one bindings table", "not disabled",
+	static const char *const rows[] = { ("one block named " NAME), "one bindings table", "not disabled",
 	    "not fail_open" };
 	const struct am_toml *block = find_block(g->root), *bindings = headed(block, "bindings"), *b;
 	int one = bindings != NULL && bindings->first == bindings->last && !bindings->first->spaced, all = 1;

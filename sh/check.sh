@@ -67,9 +67,7 @@ make -s -j"$jobs" all
 tests build "$@"
 
 if [ -z "$quick" ]; then
-	make -s -j"$jobs" BUILD=build/sanitized \
-	    CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' \
-	    LDFLAGS='tests/tools/sanitizer-options.c -static-libasan -static-libubsan' all
+	make -s -j"$jobs" sanitized
 	tests build/sanitized "$@"
 	# The long targets take 30 seconds each all the same: run.sh sees to that.
 	[ -z "$fuzz" ] || tally make -s -j"$jobs" FUZZ_SECONDS=3 fuzz

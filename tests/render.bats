@@ -213,10 +213,10 @@ refused() {
 }
 
 @test "what must never leave a renderer is found in its text, every fault of it" {
-	flags=''
-	if grep -q __asan_report "$BIN/../libamap.a"; then flags=-fsanitize=address,undefined; fi
-	# shellcheck disable=SC2086	# several words or none
-	cc -std=c11 -w $flags -D_GNU_SOURCE -I"$TOP/lib" -o rendering "$TOP/tests/tools/rendering.c" "$BIN/../libamap.a" -ljq -lyaml
+	compiler=cc
+	if grep -q __asan_report "$BIN/../libamap.a"; then compiler='clang -fsanitize=address,undefined'; fi
+	# shellcheck disable=SC2086	# several words or one
+	$compiler -std=c11 -w -D_GNU_SOURCE -I"$TOP/lib" -o rendering "$TOP/tests/tools/rendering.c" "$BIN/../libamap.a" -ljq -lyaml
 	printf '{"workspace":"default","fleet_domain":"example.org","groups":{"g":["alpha"]}}' | amap-fleet | amap-lanes --home /srv/amap >members
 	amap-render-policy --member alpha --run-as 1000:1001 members >policy
 	amap-render-create --member alpha --image image --json members | jq -r '.[]' >words

@@ -1,6 +1,6 @@
 /*
  * Linked into the sanitized build only. Leaks are looked for in the programs
- * that go on running; the others end with what they took, and the look would
+ * that go on running, and in the fuzz targets; the others end with what they took, and the look would
  * be half of what it costs to start one. Not inside a sandbox, where it cannot
  * work: it traces its own threads, and ptrace is refused there.
  */
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BEFORE_SET_UP __attribute__((no_sanitize_address, no_sanitize_undefined))
+#define BEFORE_SET_UP __attribute__((no_sanitize("address", "undefined")))
 
 const char *__asan_default_options(void);
 
@@ -33,8 +33,8 @@ __asan_default_options(void)
 	static char path[4096];
 	long n = syscall(SYS_readlink, "/proc/self/exe", path, sizeof path);
 
-	if ((holds(path, n, "/amap-router") || holds(path, n, "/amap-session") || holds(path, n, "/inbox-")) &&
-	    syscall(SYS_faccessat, AT_FDCWD, "/opt/amap/payload", F_OK) != 0)
+	if ((holds(path, n, "/amap-router") || holds(path, n, "/amap-session") || holds(path, n, "/inbox-") ||
+	    holds(path, n, "/fuzz/")) && syscall(SYS_faccessat, AT_FDCWD, "/opt/amap/payload", F_OK) != 0)
 		return "detect_leaks=1";
 	return "detect_leaks=0";
 }
