@@ -252,3 +252,17 @@ b" -- true
 	run -0 amap-sandbox --workspace nowhere sandbox list
 	assert_output "No sandboxes found."
 }
+
+@test "a workspace that only begins like another one's name is another workspace" {
+	amap-sandbox --workspace aaaaaaaaaaaaaaaaaaa sandbox create --name one --detach --no-tty -- sleep 600
+	for long in aaaaaaaaaaaaaaaaaaaa "aaaaaaaaaaaaaaaaaaa$(printf 'b%.0s' $(seq 300))"; do
+		run -0 amap-sandbox --workspace "$long" sandbox delete one
+		assert_output "! Sandbox one not found"
+		for verb in "sandbox get one" "sandbox stop one" "sandbox start one" "logs one" "sandbox connect one" "sandbox exec --name one -- true"; do
+			# shellcheck disable=SC2086
+			refused "sandbox not found" amap-sandbox --workspace "$long" $verb
+		done
+	done
+	run -0 amap-sandbox sandbox list --all-workspaces --names
+	assert_output "aaaaaaaaaaaaaaaaaaa/one"
+}

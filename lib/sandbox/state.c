@@ -101,7 +101,9 @@ ams_sandbox_key(const char *workspace, const char *name)
 {
 	static char key[64];
 
-	snprintf(key, sizeof key, "%.19s--%.19s", workspace, name);
+	/* too long for any sandbox: never cut to the key of another one */
+	if (snprintf(key, sizeof key, "%s--%s", workspace, name) >= (int)sizeof key)
+		key[0] = '\0';
 	return key;
 }
 

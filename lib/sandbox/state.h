@@ -40,7 +40,7 @@
 const char *ams_state_path(void);
 int ams_state_open(void);		/* its descriptor; -1 after saying why */
 
-/* "WORKSPACE--NAME": no name has a double hyphen. Static. */
+/* "WORKSPACE--NAME": no name has a double hyphen; "" when it is too long to be one. Static. */
 const char *ams_sandbox_key(const char *workspace, const char *name);
 
 /* The directory KIND/KEY; -1 with ENOENT when there is none. */
