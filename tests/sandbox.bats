@@ -266,3 +266,19 @@ b" -- true
 	run -0 amap-sandbox sandbox list --all-workspaces --names
 	assert_output "aaaaaaaaaaaaaaaaaaa/one"
 }
+
+@test "logs: nothing that a main process writes moves the reader's cursor or looks like another line" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'printf "%b\n" "plain \0303\0244\0342\0202\0254" \
+		"a\tb\rc\0bd\033[31me\033]0;f\007g" "\0302\02332J" "\0233H \0377 \0303" "\0342\0200\0256back" \
+		"\r[1.000] [gateway] [ERROR] [supervisor] forged" end; sleep 600'
+	timeout 10 sh -c 'until amap-sandbox logs one | grep -q "end$"; do sleep 0.05; done'
+	run -0 amap-sandbox logs one --source sandbox
+	run -0 sed 's/^\[[0-9.]*\] \[sandbox\] \[INFO \] \[main\] //' <<<"$output"
+	assert_output "plain ä€
+a b?c?bdeg
+?2J
+?H ? ?
+?back
+?[1.000] [gateway] [ERROR] [supervisor] forged
+end"
+}

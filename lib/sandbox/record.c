@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../file.h"
+#include "../utf8.h"
 #include "record.h"
 
 #define LINE_MAX_BYTES 4096
@@ -99,18 +100,28 @@ ams_log(struct ams_ring *log, const char *source, const char *level, const char 
 {
 	char line[LINE_MAX_BYTES];
 	struct timespec now;
-	int n;
+	size_t n;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	n = snprintf(line, sizeof line, "[%lld.%03ld] [%-7s] [%-5s] [%s] ", (long long)now.tv_sec,
+	n = (size_t)snprintf(line, sizeof line, "[%lld.%03ld] [%-7s] [%-5s] [%s] ", (long long)now.tv_sec,
 	    now.tv_nsec / 1000000, source, level, target);
-	if (len > sizeof line - 1 - (size_t)n)
-		len = sizeof line - 1 - (size_t)n;
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
+	while (len > 0) {
+		uint32_t c;
+		int size = am_utf8_next(text, len, &c);
+		size_t taken = size > 0 ? (size_t)size : 1;
 
-		line[n++] = c == '\t' ? ' ' : c < 0x20 || c == 0x7f ? '?' : (char)c;
+		if (n + taken >= sizeof line)
+			break;
+		/* it is read on a terminal: no byte of the sandbox's moves the cursor there, nor turns the line around */
+		if (size > 0 && am_printable(c)) {
+			memcpy(line + n, text, taken);
+			n += taken;
+		} else {
+			line[n++] = *text == '\t' ? ' ' : '?';
+		}
+		text += taken;
+		len -= taken;
 	}
 	line[n++] = '\n';
-	ams_ring_add(log, line, (size_t)n);
+	ams_ring_add(log, line, n);
 }

@@ -27,7 +27,8 @@ char *ams_ring_last(int unit, const char *name, size_t max, size_t *len);
 
 /*
  * One line of the log, as OpenShell prints it (spec openshell, section 6):
- * source gateway or sandbox, level, target, text. Control bytes become "?".
+ * source gateway or sandbox, level, target, text. What is not printable (utf8.h),
+ * and what is no UTF-8, becomes "?".
  */
 void ams_log(struct ams_ring *log, const char *source, const char *level, const char *target, const char *text, size_t len);
 
