@@ -36,9 +36,11 @@ every() {
 }
 
 points() {
-	local what=$1 invariant=$2 last n
+	local what=$1 invariant=$2 last n step=1
 	shift 2
-	for ((n = 0; n == 0 || n <= last; n++)); do
+	# Starting is what a sanitized router takes longest for: there every third point has to do.
+	[ "${AMAP_BUILD_DIR##*/}" != sanitized ] || step=3
+	for ((n = 0; n == 0 || n <= last; n += n > 0 ? step : 1)); do
 		if ! point "$n" "$what" "$@" || ! $invariant; then
 			echo "after $what at call $n of $last:" "$(cut -c1-200 second checked)" >&2
 			return 1
