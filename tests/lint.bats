@@ -32,6 +32,15 @@ scripts() {
 	done
 }
 
+@test "every test that SECURITY.md names is there" {
+	n=0
+	while IFS=$'\t' read -r file name; do
+		n=$((n + 1))
+		run -0 grep -cF "@test \"$name\" {" "$TOP/tests/$file"
+	done < <(perl -ne 'while (/`([a-z-]+\.bats)`: ((?:"[^"]+"(?:, )?)+)/g) { $f = $1; print "$f\t$_\n" for $2 =~ /"([^"]+)"/g }' "$TOP/docs/SECURITY.md")
+	[ "$n" -ge 25 ]
+}
+
 @test "what only a longer check builds compiles as well" {
 	cd "$TOP"
 	for source in tests/fuzz/*.c tests/bench/*.c tests/tools/*.c; do
