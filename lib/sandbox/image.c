@@ -258,12 +258,26 @@ begin(struct ams_launch *l, const char *hostname)
 	    "--hostname", hostname, NULL);
 }
 
+/* Files in memory: no more of them than there may be memory. */
+static void
+place_tmpfs(struct ams_launch *l, const char *target)
+{
+	char size[24];
+
+	snprintf(size, sizeof size, "%llu", l->limits.max[AMS_MEMORY]);
+	if (l->limits.max[AMS_MEMORY] != 0)
+		ams_launch_words(l, "--size", size, NULL);
+	ams_launch_words(l, "--perms", "1777", "--tmpfs", target, NULL);
+}
+
 static void
 system_mounts(struct ams_launch *l)
 {
-	ams_launch_words(l, "--proc", "/proc", "--dev", "/dev",
-	    "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--perms", "1777", "--tmpfs", "/tmp",
-	    "--dir", "/var/log", NULL);
+	ams_launch_words(l, "--proc", "/proc", "--dev", "/dev", NULL);
+	place_tmpfs(l, "/dev/shm");
+	ams_launch_words(l, "--remount-ro", "/dev", NULL);
+	place_tmpfs(l, "/tmp");
+	ams_launch_words(l, "--dir", "/var/log", NULL);
 }
 
 int

@@ -225,13 +225,15 @@ ams_unit_launch(int state, int unit, jv record, struct ams_launch *l)
 	}
 	rc = ams_launch_identity(l, policy.user, policy.group);
 	ams_policy_free(&policy);
-	if (rc != 0 || place_mounts(record, l) != 0)
+	limits = limit_words(record, l);
+	if (rc != 0 || place_mounts(record, l) != 0) {
+		free_words(limits);
 		return -1;
+	}
 	v = am_get(record, "env", JV_KIND_OBJECT);
 	env = pairs(v);
 	jv_free(v);
 	command = words_of(record, "command");
-	limits = limit_words(record, l);
 	if ((l->env = ams_launch_env(env)) < 0) {
 		snprintf(l->why, sizeof l->why, "environment: %s", strerror(errno));
 		rc = -1;
