@@ -282,3 +282,28 @@ a b?c?bdeg
 ?[1.000] [gateway] [ERROR] [supervisor] forged
 end"
 }
+
+@test "exec: no reader, no writer and nothing that a command leaves behind holds it up, and nothing is lost" {
+	box one
+	enter() { timeout -k 1 10 amap-sandbox sandbox exec --name one --no-login-shell "$@"; }
+	# a process that lives on has the output: it is let go after two seconds
+	(out=$(enter --no-tty -- sh -c 'setsid sleep 60 & echo hi' </dev/null); echo "$out $?" >left) 3>&- &
+	# a reader that comes late gets all of it
+	(enter --no-tty -- seq 100000 </dev/null | (sleep 2.3; cksum) >late) 3>&- &
+	# a command that reads nothing, a reader that reads nothing: the time limit is one all the same
+	(yes | (rc=0; enter --tty --timeout 1 -- sh -c 'stty raw -echo; sleep 60' >/dev/null || rc=$?; echo $rc >deaf)) 3>&- &
+	# whoever writes for nobody ends
+	(enter --no-tty -- yes </dev/null | head -n 1 >pipe) 3>&- &
+	(enter --tty -- yes </dev/null | head -c 1 >terminal) 3>&- &
+	begin=$SECONDS
+	wait
+	[ $((SECONDS - begin)) -le 5 ]
+	run -0 cat left deaf pipe terminal
+	assert_output "hi 0
+124
+y
+y"
+	assert_equal "$(cat late)" "$(seq 100000 | cksum)"
+	run -0 sh -c 'amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sh -c "for i in 1 2 3; do echo o\$i; echo e\$i >&2; done" 2>&1 </dev/null | cat'
+	assert_output "$(printf '%s\n' o1 e1 o2 e2 o3 e3)"
+}

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,6 +20,7 @@
 #include "../file.h"
 #include "../id.h"
 #include "enter.h"
+#include "flow.h"
 #include "launch.h"
 #include "relay.h"
 
@@ -28,7 +31,9 @@ struct session {
 	struct ams_enter *e;
 	int status;			/* of amap-confine */
 	int terminal;			/* of a command with --tty */
-	int out[3], inside[3];		/* our end of a carried stream, and the command's; -1 */
+	int out[3], inside[3];		/* of a carried stream: the pipe's end that is ours, and the command's; -1 */
+	struct ams_flow flow[3];	/* what is carried: standard input, and what it writes */
+	unsigned long long due[3];	/* of that, what the command itself wrote */
 	pid_t pid;			/* of the command; 0 until told */
 };
 
@@ -104,6 +109,55 @@ join(struct session *s, int target, int status)
 	_exit(0);
 }
 
+/*
+ * What a process that the command left behind must not hold, or else whoever
+ * waits for the end of our output waits for that process: a pipe or a socket.
+ * And a terminal, whose output would steal what is typed.
+ */
+static int
+is_carried(int fd, const struct stat *st)
+{
+	return isatty(fd) || (fd > 0 && (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)));
+}
+
+static int
+open_streams(struct session *s)
+{
+	struct stat st[3] = { 0 };
+
+	for (int i = 0; i < 3; i++) {
+		int pipes[2], in = i == 0;
+
+		s->out[i] = s->inside[i] = -1;
+		s->flow[i] = (struct ams_flow){ .from = -1, .to = -1 };
+		if (s->e->tty || fstat(i, &st[i]) != 0 || !is_carried(i, &st[i]))
+			continue;
+		/* one that is both stays one, so that what is written keeps its order */
+		if (i == 2 && s->inside[1] >= 0 && st[1].st_dev == st[2].st_dev && st[1].st_ino == st[2].st_ino) {
+			s->inside[2] = fcntl(s->inside[1], F_DUPFD_CLOEXEC, 3);
+			continue;
+		}
+		if (pipe2(pipes, O_CLOEXEC) != 0)
+			return -1;
+		s->inside[i] = pipes[in ? 0 : 1];
+		s->out[i] = pipes[in ? 1 : 0];
+		s->flow[i].from = in ? 0 : s->out[i];
+		s->flow[i].to = in ? s->out[i] : i;
+		fcntl(s->out[i], F_SETFL, O_NONBLOCK);
+	}
+	if (s->e->tty)
+		s->flow[0].from = 0;
+	return 0;
+}
+
+static void
+terminal_given(struct session *s)
+{
+	fcntl(s->terminal, F_SETFL, O_RDWR | O_NONBLOCK);
+	s->flow[0].to = s->flow[1].from = s->terminal;
+	s->flow[1].to = 1;
+}
+
 static void
 status_packet(struct session *s)
 {
@@ -127,67 +181,71 @@ status_packet(struct session *s)
 				s->pid = who.pid;
 		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
 			memcpy(&s->terminal, CMSG_DATA(c), sizeof s->terminal);
+			terminal_given(s);
 		}
 	}
 	if (strcmp(s->e->why, "start") == 0)
 		s->e->why[0] = '\0';
 }
 
-/* One step of carrying bytes; closes both ends when there is no more. */
 static void
-carry(int *from, int to, int *end)
+carry(struct session *s, const struct pollfd *p)
 {
-	char buf[16384];
-	ssize_t n = read(*from, buf, sizeof buf);
-
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
-		return;
-	if (n > 0 && am_write_all(to, buf, (size_t)n) == 0)
-		return;
-	*from = -1;		/* not closed: it may be the caller's */
-	if (end != NULL)
-		drop(end);
+	for (int i = 0; i < 3; i++, p += 2) {
+		/* whom nobody hears any more is told so: by the signal of a pipe, or of a terminal that goes */
+		if (ams_flow_write(&s->flow[i], p) != 0 && i > 0 && s->terminal >= 0) {
+			drop(&s->terminal);
+			s->flow[0] = (struct ams_flow){ .from = -1, .to = -1 };
+		}
+		ams_flow_read(&s->flow[i], p);
+		if (ams_flow_ended(&s->flow[i])) {
+			drop(&s->out[i]);
+			s->flow[i].to = -1;
+		}
+	}
 }
 
-/* Which of the caller's streams are terminals: those are carried by pipes. */
-static int
-open_streams(struct session *s)
+/* The command has ended: what it wrote is carried to the end, what others write only for a while. */
+static void
+count_due(struct session *s)
 {
-	for (int i = 0; i < 3; i++) {
-		int pipes[2];
+	for (int i = 1; i < 3; i++) {
+		int n = 0;
 
-		s->out[i] = s->inside[i] = -1;
-		if (s->e->tty || !isatty(i))
-			continue;
-		if (pipe2(pipes, O_CLOEXEC) != 0)
-			return -1;
-		s->inside[i] = pipes[i == 0 ? 0 : 1];
-		s->out[i] = pipes[i == 0 ? 1 : 0];
+		if (s->flow[i].from >= 0)
+			ioctl(s->flow[i].from, FIONREAD, &n);
+		s->due[i] = s->flow[i].done + s->flow[i].len + (unsigned)n;
 	}
-	return 0;
+}
+
+static int
+owes(const struct session *s, int i)
+{
+	return !ams_flow_ended(&s->flow[i]) && s->flow[i].done < s->due[i];
 }
 
 static int
 talk(struct session *s, int signals)
 {
 	long long deadline = s->e->timeout > 0 ? am_now() + s->e->timeout * 1000 : 0, linger = 0;
-	int in = s->e->tty || s->out[0] >= 0 ? 0 : -1, ended = -1, timed_out = 0;
+	int ended = -1, timed_out = 0;
 	struct signalfd_siginfo info;
 
 	for (;;) {
-		struct pollfd p[] = {
-			{ s->status, POLLIN, 0 }, { signals, POLLIN, 0 }, { in, POLLIN, 0 },
-			{ s->terminal, POLLIN, 0 }, { s->out[1], POLLIN, 0 }, { s->out[2], POLLIN, 0 },
-		};
+		struct pollfd p[8] = { { s->status, POLLIN, 0 }, { signals, POLLIN, 0 } };
 		long long until = linger != 0 ? linger : deadline, wait = until == 0 ? -1 : until - am_now();
-		int status;
+		int status, idle = 0, n;
 		pid_t pid;
 
-		if (ended >= 0 && s->status < 0 && s->terminal < 0 && s->out[1] < 0 && s->out[2] < 0)
+		if (ended >= 0 && s->status < 0 && ams_flow_ended(&s->flow[1]) && ams_flow_ended(&s->flow[2]))
 			break;
-		if (until != 0 && wait <= 0) {
-			if (linger != 0)
+		if (linger != 0 && wait <= 0) {
+			/* a terminal goes with its command, and then has an end: nobody else can write there */
+			if (timed_out || (s->terminal < 0 && !owes(s, 1) && !owes(s, 2)))
 				break;
+			idle = s->terminal >= 0 && s->flow[1].len == 0;
+			wait = idle ? 0 : -1;
+		} else if (until != 0 && wait <= 0) {
 			timed_out = 1;
 			deadline = 0;
 			if (s->pid > 0) {
@@ -196,26 +254,19 @@ talk(struct session *s, int signals)
 			}
 			continue;
 		}
-		if (poll(p, sizeof p / sizeof p[0], wait < 0 ? -1 : (int)(wait > 1 << 30 ? 1 << 30 : wait)) < 0)
+		for (int i = 0; i < 3; i++)
+			ams_flow_poll(&s->flow[i], p + 2 + 2 * i);
+		if ((n = poll(p, sizeof p / sizeof p[0], wait < 0 ? -1 : (int)(wait > 1 << 30 ? 1 << 30 : wait))) < 0)
 			continue;
+		if (n == 0 && idle)
+			break;
 		if (p[0].revents != 0)
 			status_packet(s);
-		if (p[2].revents != 0) {
-			if (s->e->tty && s->terminal >= 0)
-				carry(&in, s->terminal, NULL);
-			else if (!s->e->tty)
-				carry(&in, s->out[0], &s->out[0]);
-		}
-		if (p[3].revents != 0)
-			carry(&s->terminal, 1, NULL);
-		if (p[4].revents != 0)
-			carry(&s->out[1], 1, NULL);
-		if (p[5].revents != 0)
-			carry(&s->out[2], 2, NULL);
+		carry(s, p + 2);
 		while (p[1].revents != 0 && read(signals, &info, sizeof info) == sizeof info) {
 			if (info.ssi_signo == SIGWINCH && s->terminal >= 0)
 				ams_copy_size(s->terminal);
-			else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH && s->pid > 0)
+			else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH && s->pid > 0 && ended < 0)
 				kill(s->pid, (int)info.ssi_signo);
 		}
 		/* the first child's status tells nothing; the command's is the one whose number we were told */
@@ -225,6 +276,7 @@ talk(struct session *s, int signals)
 			if (pid == s->pid || (s->pid == 0 && status != 0)) {
 				ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 				linger = am_now() + LINGER_MS;
+				count_due(s);
 			}
 		}
 		if (pid < 0 && errno == ECHILD && ended < 0)
