@@ -165,3 +165,22 @@ Error:   × sandbox provisioning timed out after 1s. Last reported status: Start
 	assert_output ""
 	run -1 pgrep -f "$PWD/bin/bwrap"
 }
+
+@test "a stop during create or start waits for it: what is said to be stopped does not run" {
+	mkdir bin
+	printf '#!/bin/sh\nsleep 0.4\nexec %s "$@"\n' "$(command -v bwrap)" >bin/bwrap
+	chmod 755 bin bin/bwrap
+	for verb in "$create" "sandbox start one"; do
+		# shellcheck disable=SC2086
+		(rc=0; $as env PATH="$PWD/bin:$PATH" amap-sandbox $verb >made 2>&1 || rc=$?; echo "$rc" >>made) 3>&- &
+		timeout 10 sh -c 'until pgrep -f "sh $1/bin/bwrap" >/dev/null; do sleep 0.02; done' sh "$PWD"
+		run -0 $as amap-sandbox sandbox stop one
+		assert_output "✓ Stopped sandbox one"
+		run -0 $as amap-sandbox sandbox get one -o json
+		assert_equal "$(jq -r .phase <<<"$output")" Stopped
+		wait
+		run -0 tail -n 1 made
+		assert_output 0
+	done
+	run -0 $as amap-sandbox sandbox delete one
+}

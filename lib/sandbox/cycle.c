@@ -22,6 +22,9 @@ ams_cli_stop(struct ams_cli *cli, int argc, char *argv[])
 		return ams_cli_usage("sandbox stop: needs one NAME");
 	if ((unit = ams_cli_open(cli, argv[1])) < 0)
 		return 1;
+	/* what is being created or started has nothing yet that could be stopped, and would run after all */
+	if (ams_unit_claim(cli->state, AMS_SANDBOXES, ams_sandbox_key(cli->workspace, argv[1]), unit) < 0)
+		return ams_refuse(AMS_NOT_FOUND, "sandbox not found");
 	ams_unit_run(unit, &run);
 	if (!ams_phase_is(&run, "Ready") && !ams_phase_is(&run, "Starting") && !ams_phase_is(&run, "Provisioning"))
 		return ams_refuse(AMS_FAILED_PRECONDITION, "sandbox must be Ready to stop (current phase: %s)", run.phase);

@@ -72,7 +72,7 @@ int ams_unit_each(int state, const char *kind, int (*each)(int unit, const char 
 void ams_state_files(int state, const char *kind, jv *list);
 
 /*
- * One at a time may create, start or delete a unit: held from here until the
+ * One at a time may create, start, stop or delete a unit: held from here until the
  * result is closed. With a key, -1 with ENOENT when the unit has lost its name.
  */
 int ams_unit_claim(int state, const char *kind, const char *key, int unit);
