@@ -313,6 +313,8 @@ step(struct reader *r, struct am_toml *t, enum am_toml_made made)
 	}
 	if (made == AM_TOML_IMPLIED && m->kind == AM_TOML_ARRAY && m->made == AM_TOML_HEADER)
 		return m->last;			/* a header goes on in the newest table of an array */
+	if (m->kind == AM_TOML_TABLE && made == AM_TOML_DOTTED && m->made == AM_TOML_IMPLIED)
+		m->made = made;			/* on the way of a header until now; no header can open it any more */
 	if (m->kind == AM_TOML_TABLE && (made == AM_TOML_DOTTED ? m->made == made : m->made != AM_TOML_INLINE))
 		return m;
 	refuse(r, "a key that goes through what is no table, or one that is closed");
