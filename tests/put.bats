@@ -56,6 +56,13 @@ present d/f"
 0664 f d/f"
 }
 
+@test "a directory has its exact mode also below one that hands its group down" {
+	home
+	chmod 2755 "$HOME_DIR"
+	run -0 put --apply '{"path":"d","mode":"0755","directory":true}'
+	assert_equal "$(stat -c %a "$HOME_DIR/d")" 755
+}
+
 @test "a null mode is the default less the umask" {
 	home
 	umask 027

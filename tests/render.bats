@@ -153,6 +153,20 @@ process:
 	done
 }
 
+@test "a word is bare when all of it is letters, digits and _@%+=:,./- and else in single quotes" {
+	members /srv/amap a >members
+	for code in $(seq 33 126); do
+		printf -v c "\\x$(printf %x "$code")"
+		case $c in
+		[A-Za-z0-9_@%+=:,./-]) want="x${c}y" ;;
+		"'") want="'x'\"'\"'y'" ;;
+		*) want="'x${c}y'" ;;
+		esac
+		script=$(amap-render-create --member a --image "x${c}y" members)
+		[[ $script == *" --from $want --provider "* ]] || { echo "$c: $script"; false; }
+	done
+}
+
 @test "--files has a record for each member, and they are the single artifacts" {
 	members /srv/amap a b c >members
 	amap-render-policy --files --run-as 7:8 members >files

@@ -88,6 +88,8 @@ dry run: nothing was written; add --apply to write'
 	rm -r "$boxes/default/beta"
 	printf id-new >"$boxes/default/delta/id"
 	printf 'a b' >"$boxes/default/echo/id"
+	run -1 --separate-stderr amap provision delta --apply
+	assert_equal "$output$stderr" 'amap-openshell provision: delta: recorded with the ID id-delta-3, but the sandbox has id-new; run amap-openshell deprovision delta first'
 	run -1 --separate-stderr amap list
 	assert_output 'alpha: member (id-alpha-1)
 beta: recorded but absent (recorded ID id-beta-2)
@@ -107,6 +109,22 @@ echo: UNKNOWN (`sandbox get echo` answered without a fit ID)'
 	run -1 amap list
 	assert_output 'membership.json is absent (nothing was ever recorded in this home)
 alpha: not a member (no record in membership.json)'
+}
+
+@test "one that lists another for mail and is not listed is told by every verb that writes the router's files" {
+	jq '.peers = {"alpha": ["beta"]} | .task_graph = {}' "$TOP/examples/fleet.json" >one.json
+	want='warning: alpha lists beta for mail, but beta does not list alpha: no mail passes between them'
+	run -0 amap --fleet one.json install --apply
+	refute_line "$want"
+	key amap provision alpha --apply >/dev/null
+	run -0 key amap provision beta --apply
+	assert_equal "${lines[-1]}" "$want"
+	run -0 amap router-config --apply
+	assert_equal "${lines[-1]}" "$want"
+	run -0 amap install
+	assert_line "$want"
+	run -0 amap router-config
+	assert_output 'in sync'
 }
 
 @test "deprovision leaves a sandbox of another ID alone; install says when nobody is recorded any more" {
@@ -159,6 +177,15 @@ recorded alpha, beta
 still to record: gamma; the router'"'"'s files are written with the last one
 warning: selected.json is there, but not every member is recorded; the router goes on with the old one
 dry run: nothing was written; add --apply to write'
+}
+
+@test "install wants the real path of the home, l1-kit prepare does not" {
+	mkdir real
+	ln -s real link
+	run -1 --separate-stderr amap --home "$PWD/link/home" install --apply
+	assert_equal "$output$stderr" "amap-openshell install: $PWD/link/home: it is reached over a symbolic link; give the real path"
+	[ ! -e real/home ]
+	run -0 amap l1-kit prepare --home "$PWD/link/home" --fleet "$TOP/examples/fleet.json" --run-as 1:1 --image x
 }
 
 @test "the home keeps away from this tree, and from the checkouts that are used" {
@@ -237,4 +264,26 @@ dry run: nothing was written; add --apply to write'
 	run -0 env AMAP_SANDBOX_DIR="$PWD/sandboxes" sh "$TOP/sh/amap-openshell" --openshell "$PWD/bin/amap-sandbox" --home "$H" teardown --apply
 	assert_line --index 0 'stopped the router'
 	run -0 grep service asked
+}
+
+@test "gateway-config: the fragments, where the file is, a verdict for each setting; it needs no home" {
+	run -1 --separate-stderr amap gateway-config
+	assert_equal "$(sed -n '/^gateway\.toml: /,$p' <<<"$output")" "gateway.toml: $CFG/openshell/gateway.toml
+ABSENT   allow_driver_config = true (a create may bring its own mounts)
+ABSENT   enable_bind_mounts = true (these mounts may be directories of the host)
+ABSENT   enabled = false (the driver does not turn sandboxes away for their resources)"
+	assert_equal "$(sed '/^gateway\.toml: /,$d' <<<"$output")" "$(amap-render-gateway --home "$H"; echo)"
+	mkdir "$CFG" "$CFG/openshell"
+	amap gateway-config | sed '/^gateway\.toml: /,$d' >"$CFG/openshell/gateway.toml"
+	run -0 amap gateway-config
+	assert_equal "$(grep -c '^PRESENT  ' <<<"$output")" 3
+	run -1 env HOME="$PWD/none" XDG_CONFIG_HOME= sh "$TOP/sh/amap-openshell" --openshell openshell gateway-config
+	assert_line --regexp '^# .*--home or \$AMAP_OPENSHELL_HOME'
+	refute_line --partial interceptors
+	assert_line "gateway.toml: $PWD/none/.config/openshell/gateway.toml"
+	run -1 env -u HOME -u XDG_CONFIG_HOME sh "$TOP/sh/amap-openshell" --openshell openshell gateway-config
+	assert_line "gateway.toml: not located"
+	assert_equal "$(grep -c '^UNKNOWN  ' <<<"$output")" 3
+	run -0 env -u HOME -u XDG_CONFIG_HOME sh "$TOP/sh/amap-openshell" --openshell openshell --gateway-toml "$CFG/openshell/gateway.toml" gateway-config
+	[ ! -e "$H" ]
 }

@@ -119,8 +119,21 @@ setup() {
 
 @test "the key is in the environment of the create alone, and standard input of every call is empty" {
 	amap install --apply >/dev/null
-	run -0 key amap provision alpha --apply <<<"operator's own words"
-	assert_equal "$(cut -f 1,4,5 "$FAKE_OPENSHELL/calls" | grep '^1')" "1	sandbox	create"
+	cat >eater <<-'END'
+	#!/bin/sh
+	wc -c >>"$FAKE_OPENSHELL/eaten"
+	exec openshell "$@"
+	END
+	chmod +x eater
+	eat() { key sh "$TOP/sh/amap-openshell" --openshell "$PWD/eater" --home "$H" --run-as 1000:1000 "$@" <<<"operator's own words"; }
+	run -0 eat provision alpha --apply
+	run -0 eat provision beta --apply
+	assert_equal "$(cut -f 1,4,5 "$FAKE_OPENSHELL/calls" | grep '^1' | sort -u)" "1	sandbox	create"
+	run -0 eat list
+	assert_output 'alpha: member (id-alpha-1)
+beta: member (id-beta-2)'
+	run -0 eat deprovision beta --apply
+	assert_equal "$(sort -u "$FAKE_OPENSHELL/eaten")" 0
 	run -1 grep -r sk-secret "$H" "$FAKE_OPENSHELL"
 }
 
@@ -209,6 +222,21 @@ DRY RUN: nothing changed. Run again with --apply."
 	pins https://example.invalid/sib "\"$one\""
 	run -0 siblings --apply
 	assert_equal "$(git -C here/sib rev-parse HEAD)" "$one"
+	git -C origin -c user.name=n -c user.email=e commit -q --allow-empty -m three
+	three=$(git -C origin rev-parse HEAD)
+	pins https://example.invalid/sib "\"$three\""
+	run -0 siblings --apply
+	assert_output "+ git -C $PWD/here/sib fetch --quiet origin
++ git -C $PWD/here/sib checkout --quiet --detach $three"
+	assert_equal "$(git -C here/sib rev-parse HEAD)" "$three"
+	# a checkout that ends somewhere else is told, not believed
+	mkdir bin
+	printf '#!/bin/sh\ncase " $* " in *" checkout "*) echo "${GIT_TERMINAL_PROMPT-unset}" >>"%s" ;; *) exec %s "$@" ;; esac\n' "$PWD/checkouts" "$(command -v git)" >bin/git
+	chmod +x bin/git
+	pins https://example.invalid/sib "\"$two\""
+	PATH=$PWD/bin:$PATH run -1 --separate-stderr siblings --apply
+	assert_equal "$stderr" "amap-openshell siblings: $PWD/here/sib: its HEAD is not $two after the checkout"
+	assert_equal "$(cat checkouts)" 0
 	pins https://example.invalid/sib null
 	run -0 siblings
 	assert_line "would run: git -C $PWD/here/sib pull --ff-only --quiet"
