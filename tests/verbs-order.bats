@@ -127,6 +127,14 @@ alpha: not a member (no record in membership.json)'
 	assert_output 'in sync'
 }
 
+@test "deprovision in a fleet that was never whole makes no file of the router's" {
+	amap install --apply >/dev/null
+	key amap provision alpha --apply >/dev/null
+	run -0 amap deprovision alpha --apply
+	assert_equal "${lines[-1]}" 'updated membership.json'
+	[ ! -e "$H/selected.json" ] && [ ! -e "$H/router.json" ]
+}
+
 @test "deprovision leaves a sandbox of another ID alone; install says when nobody is recorded any more" {
 	fleet_up
 	printf id-new >"$FAKE_OPENSHELL/boxes/default/alpha/id"
@@ -140,6 +148,54 @@ alpha: not a member (no record in membership.json)'
 	assert_line 'membership.json lists no member; the router starts when all are recorded'
 	run -1 --separate-stderr amap deprovision $'beta\nalpha'
 	assert_regex "$stderr" 'not recorded'
+}
+
+@test "l1-kit prepare and record: what they make, in the order of the report, with which modes; the policy byte for byte" {
+	printf '{"groups":{"g":["a"]}, "workspace":"w" ,"fleet_domain":"d"}' >policy.json
+	prepare=(l1-kit prepare --home "$H" --fleet policy.json --run-as 1000:1000 --image x)
+	lanes='instances
+instances/a
+instances/a/inbox
+instances/a/inbox/notices
+instances/a/inbox/messages
+instances/a/peer
+instances/a/peer/notices
+instances/a/peer/messages
+instances/a/outbox
+instances/a/outbox/results
+instances/a/outbox/processed'
+	want=$(printf 'created %s\n' . payload roster policies commands $lanes fleet.json policies/a.yaml commands/create-a.sh gateway-fragment.toml)
+	run -0 amap "${prepare[@]}" --apply
+	assert_equal "$(grep -v ' payload/' <<<"$output")" "$want"
+	assert_equal "$(grep -c ' payload/' <<<"$output")" $(($(wc -l <"$TOP/payload/payload.list") + 2))
+	cmp policy.json "$H/fleet.json"
+	amap-render-gateway --files | jq -j 'select(.path) | .content' | cmp - "$H/gateway-fragment.toml"
+	[ ! -e "$CFG" ]
+	echo >>policy.json
+	run -0 amap "${prepare[@]}"
+	assert_equal "$(grep -v '^present' <<<"$output")" 'would update fleet.json
+dry run: nothing was written; add --apply to write'
+	run -0 amap l1-kit record --home "$H" a id-1 --apply
+	assert_output 'created router-state
+created membership.json
+created router.json
+created selected.json
+recorded a'
+	assert_equal "$(tree_of "$H" | grep -v payload/)" "0755 dir  .
+0755 dir  commands
+0644 file commands/create-a.sh
+0644 file fleet.json
+0644 file gateway-fragment.toml
+$(sort <<<"$lanes" | sed 's/^/0755 dir  /')
+0644 file membership.json
+0755 dir  payload
+0755 dir  policies
+0644 file policies/a.yaml
+0755 dir  roster
+0700 dir  router-state
+0644 file router.json
+0644 file selected.json"
+	[ ! -e "$CFG" ]
 }
 
 @test "l1-kit record: the member, the ID, its lanes, a dropped member, the record, in this order" {
