@@ -87,3 +87,42 @@ hello"
 		assert_output there
 	done
 }
+
+@test "a main process that lets go of its terminal runs on, and may come back to it" {
+	printf 'version: 1\nfilesystem_policy: { read_only: [/usr, /bin, /lib, /lib64, /etc], read_write: [/sandbox, /dev] }\n' >p.yaml
+	amap-sandbox sandbox create --name one --tty --detach --policy p.yaml -- \
+		sh -c 'echo up; exec </dev/null >/dev/null 2>&1; sleep 0.3; echo back >/dev/tty; exec sleep 600'
+	timeout 10 sh -c 'until amap-sandbox logs one | grep -q "\[main\] back"; do sleep 0.05; done'
+	run -0 jq -r .phase <<<"$(amap-sandbox sandbox get one -o json)"
+	assert_output Ready
+}
+
+@test "what is typed while nobody reads waits, and arrives whole" {
+	amap-sandbox sandbox create --name one --tty --detach -- sh -c 'stty raw -echo; echo up; sleep 0.7; head -c 100000 | cksum; sleep 600'
+	timeout 10 sh -c 'until amap-sandbox logs one | grep -q "\[main\] up"; do sleep 0.05; done'
+	seq -w 99999 | head -c 100000 >typed
+	run -0 sh -c '(cat typed; sleep 1.5; printf "\020\021") | timeout 10 amap-sandbox sandbox connect one'
+	assert_output --partial "$(cksum <typed)"
+}
+
+@test "connect says why it ends: a reader that is too slow, one too many, a signal" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'echo up; exec sleep 600'
+	for i in 1 2 3 4 5 6 7 8; do
+		amap-sandbox sandbox connect one </dev/null >connected.$i 2>&1 3>&- &
+	done
+	timeout 10 sh -c 'until [ "$(cat connected.* | grep -c up)" -eq 8 ]; do sleep 0.02; done'
+	run -1 --separate-stderr amap-sandbox sandbox connect one </dev/null
+	run -0 squash <<<"$stderr"
+	assert_output "$(squash <<<"Error: sandbox 'one': 8 connections are the most: leave one of them first")"
+	kill -TERM %1
+	rc=0
+	wait %1 || rc=$?
+	assert_equal "$rc" 143
+	amap-sandbox sandbox delete one
+	wait
+	amap-sandbox sandbox create --name two --detach --no-tty -- sh -c 'sleep 0.5; while :; do seq 1000; done'
+	(rc=0; timeout 10 amap-sandbox sandbox connect two </dev/null 2>said || rc=$?; echo $rc >rc) | (sleep 1.2; cat >/dev/null)
+	assert_equal "$(cat rc)" 1
+	run -0 squash <said
+	assert_output --partial "$(squash <<<"sandbox 'two': the connection is lost: what it wrote was not taken in time: connect again")"
+}

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,56 +11,102 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../diag.h"
 #include "../file.h"
 #include "cli.h"
+#include "flow.h"
 #include "output.h"
 #include "relay.h"
 #include "say.h"
 #include "supervise.h"
 
-static void
-send_size(int fd)
+/* The size of the terminal as a message; its length, 0 when there is none. */
+static size_t
+size_message(char m[5])
 {
 	struct winsize size;
-	unsigned char m[5] = { 'r' };
 
 	if (ioctl(0, TIOCGWINSZ, &size) != 0)
-		return;
-	m[1] = (unsigned char)(size.ws_row >> 8);
-	m[2] = (unsigned char)size.ws_row;
-	m[3] = (unsigned char)(size.ws_col >> 8);
-	m[4] = (unsigned char)size.ws_col;
-	(void)!send(fd, m, sizeof m, MSG_NOSIGNAL);
+		return 0;
+	m[0] = 'r';
+	m[1] = (char)(size.ws_row >> 8);
+	m[2] = (char)size.ws_row;
+	m[3] = (char)(size.ws_col >> 8);
+	m[4] = (char)size.ws_col;
+	return 5;
 }
 
-/* What was typed, to the supervisor; 1 when it ended with Ctrl-P Ctrl-Q. */
+/* What was typed as a message; its length, or -1 when it ended with Ctrl-P Ctrl-Q. */
 static int
-send_typed(int fd, const unsigned char *typed, size_t n, int *after_p)
+typed_message(char *m, const unsigned char *typed, size_t n, int *after_p)
 {
-	unsigned char m[3 + 512] = { 'd' };
 	size_t k = 3;
 
 	for (size_t i = 0; i < n; i++) {
 		if (*after_p && typed[i] == 'Q' - '@')
-			return 1;
+			return -1;
 		if (*after_p)
 			m[k++] = 'P' - '@';
 		*after_p = typed[i] == 'P' - '@';
 		if (!*after_p)
-			m[k++] = typed[i];
+			m[k++] = (char)typed[i];
 	}
-	m[1] = (unsigned char)((k - 3) >> 8);
-	m[2] = (unsigned char)(k - 3);
-	if (k > 3)
-		(void)!send(fd, m, k, MSG_NOSIGNAL);
-	return 0;
+	m[0] = 'd';
+	m[1] = (char)((k - 3) >> 8);
+	m[2] = (char)(k - 3);
+	return k > 3 ? (int)k : 0;
+}
+
+enum { LEFT = 0, CLOSED = -1, UNWRITABLE = -2 };	/* or the signal that came */
+
+/* Carries until one of these. Neither a terminal nor a sandbox that takes nothing keeps the other waiting. */
+static int
+attach(int fd, int signals)
+{
+	struct ams_flow in = { .from = 0, .to = fd }, out = { .from = fd, .to = 1 };
+	struct signalfd_siginfo info;
+	int after_p = 0, resized = 1, n;
+
+	fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
+	while (!ams_flow_ended(&out)) {
+		struct pollfd p[5] = { [4] = { signals, POLLIN, 0 } };
+		unsigned char typed[256];	/* half of what the other side takes: a held Ctrl-P comes on top */
+
+		if (resized && in.len == 0) {
+			in.at = 0;
+			in.len = size_message(in.buf);
+			resized = 0;
+		}
+		ams_flow_poll(&in, p);
+		ams_flow_poll(&out, p + 2);
+		if (poll(p, 5, -1) < 0)
+			continue;
+		if (p[4].revents != 0 && read(signals, &info, sizeof info) == sizeof info) {
+			if (info.ssi_signo != SIGWINCH)
+				return (int)info.ssi_signo;
+			resized = 1;
+		}
+		ams_flow_write(&in, p);
+		if (ams_flow_write(&out, p + 2) != 0)
+			return UNWRITABLE;
+		ams_flow_read(&out, p + 2);
+		if (p[0].revents == 0)
+			continue;
+		if ((n = (int)read(0, typed, sizeof typed)) <= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+			in.from = -1;
+		n = n > 0 ? typed_message(in.buf, typed, (size_t)n, &after_p) : 0;
+		if (n < 0)
+			return LEFT;
+		in.at = 0;
+		in.len = (size_t)n;
+	}
+	return CLOSED;
 }
 
 static int
-attach(int fd)
+attach_terminal(int fd)
 {
-	struct signalfd_siginfo info;
-	int signals, in = 0, after_p = 0, terminal;
+	int signals, rc, terminal;
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -69,35 +116,15 @@ attach(int fd)
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if ((signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
-		return -1;
+		return UNWRITABLE;
 	terminal = ams_raw_begin();
-	send_size(fd);
-	for (;;) {
-		struct pollfd p[] = { { fd, POLLIN, 0 }, { in, POLLIN, 0 }, { signals, POLLIN, 0 } };
-		unsigned char buf[16384];
-		ssize_t n;
-
-		if (poll(p, 3, -1) < 0)
-			break;
-		if (p[0].revents != 0 && ((n = read(fd, buf, sizeof buf)) <= 0 || am_write_all(1, buf, (size_t)n) != 0))
-			break;
-		if (p[1].revents != 0) {
-			/* halved, because a held Ctrl-P comes on top */
-			if ((n = read(in, buf, 256)) <= 0)
-				in = -1;
-			else if (send_typed(fd, buf, (size_t)n, &after_p))
-				break;
-		}
-		if (p[2].revents != 0 && read(signals, &info, sizeof info) == sizeof info) {
-			if (info.ssi_signo != SIGWINCH)
-				break;
-			send_size(fd);
-		}
-	}
+	rc = attach(fd, signals);
+	if (rc == UNWRITABLE)
+		am_warn("standard output");
 	ams_raw_end();
 	if (terminal)
 		fputs("\r\n", stderr);
-	return 0;
+	return rc;
 }
 
 /* By its short name from inside the directory, as the supervisor bound it. */
@@ -152,7 +179,7 @@ replay(int fd)
 int
 ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 {
-	int unit, fd, i = argc > 2 && strcmp(argv[1], "--") == 0 ? 2 : 1;
+	int unit, fd, rc, i = argc > 2 && strcmp(argv[1], "--") == 0 ? 2 : 1;
 	struct ams_run run;
 	size_t len;
 	char *past;
@@ -173,11 +200,21 @@ ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 	ams_unit_run(unit, &run);
 	if (fd < 0 && (ams_phase_is(&run, "Completed") || ams_phase_is(&run, "Error")) && run.exit_code >= 0)
 		return run.exit_code;		/* it ended before we came: its status is the answer */
+	if (fd < 0 && ams_phase_is(&run, "Ready"))
+		return ams_fail("sandbox '%s': %d connections are the most: leave one of them first", argv[i], AMS_CLIENTS);
 	if (fd < 0)
 		return ams_fail("sandbox '%s' is not ready (phase: %s); wait for it to reach Ready state", argv[i], run.phase);
-	attach(fd);
+	rc = attach_terminal(fd);
 	close(fd);
+	if (rc == LEFT || rc == UNWRITABLE)
+		return rc == LEFT ? 0 : AM_TROUBLE;
+	if (rc > 0)
+		return 128 + rc;
 	ams_unit_run(unit, &run);
 	close(unit);
-	return run.supervisor.pid == 0 && run.exit_code >= 0 ? run.exit_code : 0;
+	if (ams_phase_is(&run, "Ready") || ams_phase_is(&run, "Starting"))
+		return ams_fail("sandbox '%s': the connection is lost: what it wrote was not taken in time: connect again", argv[i]);
+	if (run.exit_code >= 0)
+		return run.exit_code;
+	return ams_fail("sandbox '%s' has ended: %s", argv[i], run.message[0] != '\0' ? run.message : "it was deleted");
 }

@@ -139,10 +139,23 @@ greet(struct ams_output *o)
 		o->clients[i] = fd;
 }
 
+/* To the terminal, as much as it takes: the rest waits, and whoever types with it. */
+static void
+type(struct ams_output *o)
+{
+	ssize_t n = o->terminal < 0 ? (ssize_t)o->typed_len : write(o->terminal, o->typed + o->typed_at, o->typed_len);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	n = n < 0 ? (ssize_t)o->typed_len : n;
+	o->typed_at += (size_t)n;
+	o->typed_len -= (size_t)n;
+}
+
 static void
 hear(struct ams_output *o, int *client)
 {
-	unsigned char head[5], data[512];
+	unsigned char head[5];
 	struct winsize size = { 0 };
 	size_t len;
 
@@ -159,10 +172,11 @@ hear(struct ams_output *o, int *client)
 		return;
 	}
 	len = (size_t)head[1] << 8 | head[2];
-	if (head[0] != 'd' || len > sizeof data || recv(*client, data, len, MSG_WAITALL) != (ssize_t)len)
+	if (head[0] != 'd' || len > sizeof o->typed || recv(*client, o->typed, len, MSG_WAITALL) != (ssize_t)len)
 		goto gone;
-	if (o->terminal >= 0)
-		(void)!write(o->terminal, data, len);
+	o->typed_at = 0;
+	o->typed_len = len;
+	type(o);
 	return;
 gone:
 	drop(client);
@@ -175,7 +189,7 @@ ams_output_open(struct ams_output *o, int unit)
 {
 	memset(o, 0, sizeof *o);
 	o->unit = unit;
-	o->pipe = o->terminal = o->listener = -1;
+	o->pipe = o->terminal = o->held = o->listener = -1;
 	for (size_t i = 0; i < AMS_CLIENTS; i++)
 		o->clients[i] = -1;
 	ams_ring_open(&o->log, unit, "log");
@@ -206,7 +220,9 @@ void
 ams_output_terminal(struct ams_output *o, int terminal)
 {
 	drop(&o->terminal);
+	drop(&o->held);
 	o->terminal = terminal;
+	o->held = ioctl(terminal, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	fcntl(terminal, F_SETFL, O_RDWR | O_NONBLOCK);
 }
 
@@ -215,9 +231,9 @@ ams_output_poll(const struct ams_output *o, struct pollfd *p)
 {
 	*p++ = (struct pollfd){ o->listener, POLLIN, 0 };
 	*p++ = (struct pollfd){ o->pipe, POLLIN, 0 };
-	*p++ = (struct pollfd){ o->terminal, POLLIN, 0 };
+	*p++ = (struct pollfd){ o->terminal, o->typed_len > 0 ? POLLIN | POLLOUT : POLLIN, 0 };
 	for (size_t i = 0; i < AMS_CLIENTS; i++)
-		*p++ = (struct pollfd){ o->clients[i], POLLIN, 0 };
+		*p++ = (struct pollfd){ o->clients[i], o->typed_len > 0 ? 0 : POLLIN, 0 };
 }
 
 void
@@ -227,11 +243,18 @@ ams_output_serve(struct ams_output *o, const struct pollfd *p)
 		greet(o);
 	if (p[1].revents != 0)
 		forward(o, &o->pipe);
-	if (p[2].revents != 0)
+	if ((p[2].revents & ~POLLOUT) != 0)
 		forward(o, &o->terminal);
-	for (size_t i = 0; i < AMS_CLIENTS; i++)
-		if (p[3 + i].revents != 0 && o->clients[i] >= 0)
+	if (o->typed_len > 0)
+		type(o);
+	for (size_t i = 0; i < AMS_CLIENTS; i++) {
+		if (p[3 + i].revents == 0 || o->clients[i] < 0)
+			continue;
+		if (o->typed_len == 0)
 			hear(o, &o->clients[i]);
+		else if ((p[3 + i].revents & (POLLHUP | POLLERR)) != 0)
+			drop(&o->clients[i]);
+	}
 }
 
 void
@@ -244,6 +267,8 @@ ams_output_end(struct ams_output *o)
 	end_line(o);
 	drop(&o->pipe);
 	drop(&o->terminal);
+	drop(&o->held);
+	o->typed_len = 0;
 }
 
 void

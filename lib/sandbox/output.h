@@ -27,6 +27,9 @@ struct ams_output {
 	int unit;
 	struct ams_ring log, output;
 	int pipe, terminal;		/* of the main process; -1 */
+	int held;			/* the terminal's other side: one that is let go may be opened again */
+	char typed[512];		/* for the terminal, which takes no more just now */
+	size_t typed_at, typed_len;
 	int listener, clients[AMS_CLIENTS];
 	char line[1024];		/* the unfinished last line */
 	size_t line_len;
