@@ -54,6 +54,10 @@ scripts() {
 	run -1 grep -nE '^[[:space:]]*! ' "$TOP"/tests/*.bats
 }
 
+@test "B86 no program of a test goes on in the background with the descriptor that bats waits for" {
+	run -1 sh -c 'grep -nE "(^|[^&])&\$" "$1"/tests/*.bats "$1"/tests/*.bash | grep -v "3>&-"' sh "$TOP"
+}
+
 @test "B13 no code hands a copy to a jv function that only looks" {
 	run -1 grep -nE 'jv_(is_valid|get_kind|number_value|string_value)\(jv_copy' -r "$TOP"/bin "$TOP"/lib
 }

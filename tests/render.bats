@@ -226,7 +226,7 @@ refused() {
 	run -0 amap-render-create --member a changed
 }
 
-@test "what must never leave a renderer is found in its text, every fault of it" {
+@test "B19a what must never leave a renderer is found in its text, every fault of it" {
 	compiler=cc
 	if grep -q __asan_report "$BIN/../libamap.a"; then compiler='clang -fsanitize=address,undefined'; fi
 	# shellcheck disable=SC2086	# several words or one

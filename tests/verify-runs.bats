@@ -80,9 +80,9 @@ teardown() {
 	assert_output EROFS
 	cp "$(type -P sleep)" inbox-delivery
 	cat >count <<-'END'
-	./inbox-delivery 60 &
+	./inbox-delivery 60 3>&- &
 	until [ "$(cat /proc/$!/comm)" = inbox-delivery ]; do sleep 0.02; done
-	sh -c 'exec sleep 60' /somewhere/inbox-delivery &
+	sh -c 'exec sleep 60' /somewhere/inbox-delivery 3>&- &
 	sh -c "$1"
 	END
 	# among no other processes than these
