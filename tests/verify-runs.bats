@@ -86,7 +86,7 @@ teardown() {
 	sh -c "$1"
 	END
 	# among no other processes than these
-	run -0 bwrap --dev-bind / / --unshare-pid --proc /proc sh count "$by_shell_delivery"
+	run -0 bwrap --die-with-parent --dev-bind / / --unshare-pid --proc /proc sh count "$by_shell_delivery"
 	assert_output 1
 }
 
