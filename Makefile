@@ -97,7 +97,7 @@ SANITIZED = BUILD=$(BUILD)/sanitized CC=clang LDFLAGS=tests/tools/sanitizer-opti
 sanitized:
 	$(MAKE) $(SANITIZED) all
 
-# FUZZ_SECONDS for each; what is found new stays in $(BUILD)/sanitized/corpus.
+# FUZZ_SECONDS for each, but 30 at least for the long ones of run.sh; what is found new stays in $(BUILD)/sanitized/corpus.
 FUZZ_SECONDS = 30
 fuzz:
 	$(MAKE) $(SANITIZED) fuzzers
