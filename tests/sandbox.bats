@@ -307,3 +307,28 @@ y"
 	run -0 sh -c 'amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sh -c "for i in 1 2 3; do echo o\$i; echo e\$i >&2; done" 2>&1 </dev/null | cat'
 	assert_output "$(printf '%s\n' o1 e1 o2 e2 o3 e3)"
 }
+
+@test "a name may follow two dashes, --all stands alone, and an empty id is nobody's" {
+	box one
+	run -0 amap-sandbox sandbox stop -- one
+	run -0 amap-sandbox sandbox start -- one
+	run -2 amap-sandbox sandbox stop -- one two
+	for bad in "--all one" "one --all" "--" "--no-such one"; do
+		# shellcheck disable=SC2086
+		run -2 amap-sandbox sandbox delete $bad
+	done
+	run -1 --separate-stderr amap-sandbox inspect "" "$(amap-sandbox sandbox list --ids)"
+	assert_equal "$(jq length <<<"$output")" 1
+	assert_equal "${stderr% }" "Error: No such object:"
+	run -0 amap-sandbox sandbox delete -- one "$(printf 'a\033[2Jb')"
+	assert_output "$(printf '%s\n' '✓ Deleted sandbox one' '! Sandbox a\x1b[2Jb not found')"
+}
+
+@test "delete --all takes away also what a crash left without a record" {
+	box one
+	: >state/sandboxes/default--one/record.json
+	run -0 amap-sandbox sandbox delete --all
+	assert_output "✓ Deleted sandbox one"
+	run -0 find state -mindepth 2 -not -path 'state/etc/*'
+	assert_output ""
+}

@@ -48,6 +48,9 @@ int ams_cli_print(jv v);
 /* The rule for names; NULL when fit, else the gateway's message. Static. */
 const char *ams_name_problem(const char *name);
 
+/* The one NAME after a verb, with or without "--" in front; NULL when that is not what stands there. */
+const char *ams_cli_name(int argc, char *argv[]);
+
 /* Opens the sandbox NAME of the workspace; -1 after saying that there is none. */
 int ams_cli_open(struct ams_cli *cli, const char *name);
 

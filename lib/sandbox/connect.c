@@ -179,14 +179,15 @@ replay(int fd)
 int
 ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 {
-	int unit, fd, rc, i = argc > 2 && strcmp(argv[1], "--") == 0 ? 2 : 1;
+	int unit, fd, rc;
+	const char *name = ams_cli_name(argc, argv);
 	struct ams_run run;
 	size_t len;
 	char *past;
 
-	if (argc != i + 1 || argv[i][0] == '-')
+	if (name == NULL)
 		return ams_cli_usage("sandbox connect: needs one NAME");
-	if ((unit = ams_cli_open(cli, argv[i])) < 0)
+	if ((unit = ams_cli_open(cli, name)) < 0)
 		return 1;
 	fflush(stdout);
 	if ((fd = call_supervisor(unit)) >= 0 && replay(fd) != 0) {
@@ -201,9 +202,9 @@ ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 	if (fd < 0 && (ams_phase_is(&run, "Completed") || ams_phase_is(&run, "Error")) && run.exit_code >= 0)
 		return run.exit_code;		/* it ended before we came: its status is the answer */
 	if (fd < 0 && ams_phase_is(&run, "Ready"))
-		return ams_fail("sandbox '%s': %d connections are the most: leave one of them first", argv[i], AMS_CLIENTS);
+		return ams_fail("sandbox '%s': %d connections are the most: leave one of them first", name, AMS_CLIENTS);
 	if (fd < 0)
-		return ams_fail("sandbox '%s' is not ready (phase: %s); wait for it to reach Ready state", argv[i], run.phase);
+		return ams_fail("sandbox '%s' is not ready (phase: %s); wait for it to reach Ready state", name, run.phase);
 	rc = attach_terminal(fd);
 	close(fd);
 	if (rc == LEFT || rc == UNWRITABLE)
@@ -213,8 +214,8 @@ ams_cli_connect(struct ams_cli *cli, int argc, char *argv[])
 	ams_unit_run(unit, &run);
 	close(unit);
 	if (ams_phase_is(&run, "Ready") || ams_phase_is(&run, "Starting"))
-		return ams_fail("sandbox '%s': the connection is lost: what it wrote was not taken in time: connect again", argv[i]);
+		return ams_fail("sandbox '%s': the connection is lost: what it wrote was not taken in time: connect again", name);
 	if (run.exit_code >= 0)
 		return run.exit_code;
-	return ams_fail("sandbox '%s' has ended: %s", argv[i], run.message[0] != '\0' ? run.message : "it was deleted");
+	return ams_fail("sandbox '%s' has ended: %s", name, run.message[0] != '\0' ? run.message : "it was deleted");
 }

@@ -18,7 +18,8 @@
 struct search {
 	const char *id, *name;		/* label sandbox-id; exact container name */
 	char **ids;			/* inspect: wanted, NULL-ended */
-	int all, quiet, found;
+	char *found;			/* which of them, each a byte */
+	int all, quiet;
 	jv array;
 };
 
@@ -172,7 +173,7 @@ inspect_one(int unit, const char *key, void *arg)
 			continue;
 		ams_unit_run(unit, &run);
 		s->array = jv_array_append(s->array, container(unit, rec, &run));
-		s->ids[i][0] = '\0';		/* found */
+		s->found[i] = 1;
 	}
 	jv_free(rec);
 	return 0;
@@ -181,29 +182,25 @@ inspect_one(int unit, const char *key, void *arg)
 int
 ams_cli_inspect(struct ams_cli *cli, int argc, char *argv[])
 {
-	struct search s = { .ids = argv + 1, .array = jv_array() };
-	int missing = 0, rc;
-	char **wanted = calloc((size_t)argc, sizeof *wanted);
+	struct search s = { .array = jv_array() };
+	int missing = 0, rc, first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
 
-	if (wanted == NULL)
-		abort();
-	if (argc < 2 || argv[1][0] == '-') {
-		free(wanted);
+	if (argc <= first || (first == 1 && argv[1][0] == '-')) {
 		jv_free(s.array);
 		return ams_cli_usage("inspect: needs an id or a name");
 	}
-	for (int i = 1; i < argc; i++)
-		wanted[i - 1] = strdup(argv[i]);
+	s.ids = argv + first;
+	if ((s.found = calloc((size_t)argc, 1)) == NULL)
+		abort();
 	if (each_unit(cli, inspect_one, &s) != 0)
 		return 1;
 	rc = ams_cli_print(s.array);
-	for (int i = 1; i < argc; i++) {
-		if (argv[i][0] != '\0') {
-			fprintf(stderr, "Error: No such object: %s\n", am_quotes(wanted[i - 1]));
+	for (int i = 0; s.ids[i] != NULL; i++) {
+		if (!s.found[i]) {
+			fprintf(stderr, "Error: No such object: %s\n", am_quotes(s.ids[i]));
 			missing = 1;
 		}
-		free(wanted[i - 1]);
 	}
-	free(wanted);
+	free(s.found);
 	return rc != 0 ? rc : missing;
 }

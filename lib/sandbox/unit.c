@@ -65,6 +65,14 @@ ams_name_problem(const char *name)
 	return NULL;
 }
 
+const char *
+ams_cli_name(int argc, char *argv[])
+{
+	int i = argc > 2 && strcmp(argv[1], "--") == 0 ? 2 : 1;
+
+	return argc == i + 1 && (i == 2 || argv[i][0] != '-') ? argv[i] : NULL;
+}
+
 int
 ams_cli_open(struct ams_cli *cli, const char *name)
 {
