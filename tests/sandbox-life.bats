@@ -115,6 +115,15 @@ ContainerStopped"
 	kill -0 $$
 }
 
+@test "an agent that shuts its own home does not keep its sandbox from starting" {
+	box one
+	inside one sh -c 'echo kept >file; chmod 0 /sandbox'
+	amap-sandbox sandbox stop one
+	run -0 amap-sandbox sandbox start one
+	run -0 inside one cat file
+	assert_output kept
+}
+
 @test "a torn or foreign run.json is an Error, not a crash" {
 	box one
 	dir=$AMAP_SANDBOX_DIR/sandboxes/default--one

@@ -250,6 +250,17 @@ place_mounts(struct ams_launch *l, struct ams_mount *m, size_t n, int home)
 	return 0;
 }
 
+/* What its owner may not use, an agent has shut on itself: it would never start again. */
+static int
+open_home(int unit)
+{
+	struct stat st;
+
+	if (fstatat(unit, "home", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0700) != 0700)
+		(void)!fchmodat(unit, "home", 0700, 0);
+	return am_open_beneath(unit, "home", O_RDONLY | O_DIRECTORY, 0);
+}
+
 /* The words that every sandbox begins with. */
 static void
 begin(struct ams_launch *l, const char *hostname)
@@ -286,7 +297,7 @@ ams_launch_image(struct ams_launch *l, const char *image, const char *hostname, 
 	static const char *const always[] = { "/etc", "/var/log" };
 	struct ams_mount *sorted = calloc(n + 1, sizeof *sorted);
 	struct wanted w = { calloc(n + 2, sizeof(char *)), 0 };
-	int home = am_open_beneath(l->unit, "home", O_RDONLY | O_DIRECTORY, 0), rc;
+	int home = open_home(l->unit), rc;
 
 	if (sorted == NULL || w.paths == NULL)
 		abort();
