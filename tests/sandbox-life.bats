@@ -296,6 +296,29 @@ inside
 Created sandbox: two"
 }
 
+@test "a full disk leaves no line of the log that the next one goes on with" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
+	mkdir -p small
+	cat >script <<-'END'
+	set -e
+	mount -t tmpfs -o size=400k,mode=700 none small
+	export AMAP_SANDBOX_DIR=$PWD/small
+	trap 'rm -f small/fill; amap-sandbox sandbox delete --all >/dev/null' EXIT
+	amap-sandbox sandbox create --name one --tty --detach -- sh -c 'stty -echo; while read -r n; do seq -f "line %g" "$n"; echo "end $n"; done'
+	cat /dev/zero >small/fill 2>/dev/null || :
+	say() { (echo "$1"; sleep 0.3) | timeout 5 sh -c 'cat; printf "\020\021"' | timeout 5 amap-sandbox sandbox connect one >/dev/null; }
+	say 400
+	rm small/fill
+	say 3
+	amap-sandbox logs one -n 10000 >log
+	grep -c "end 3$" log
+	grep -v '^\[[0-9.]*\] \[[a-z ]*\] \[[A-Z ]*\] \[[a-z]*\] [^[]*$' log || :
+	END
+	run -0 unshare -m bash script
+	assert_output "Created sandbox: one
+1"
+}
+
 @test "a sandbox whose directory is removed behind its back ends" {
 	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'while :; do sleep 0.2; echo on; done'
 	all="$(runs one supervisor) $(runs one outer) $(runs one init) $(runs one main)"

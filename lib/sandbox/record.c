@@ -37,8 +37,13 @@ put(struct ams_ring *r, const char *bytes, size_t len)
 
 	if (r->fd < 0)
 		begin(r, 0);
-	if (r->fd < 0 || am_write_all(r->fd, bytes, len) != 0)
-		return;		/* a full disk loses log lines, not the sandbox */
+	if (r->fd < 0)
+		return;
+	if (am_write_all(r->fd, bytes, len) != 0) {
+		/* a full disk loses log lines, not the sandbox, and leaves none that the next one would go on with */
+		(void)!ftruncate(r->fd, (off_t)r->size);
+		return;
+	}
 	r->size += len;
 	if (r->size < AMS_RING_MAX)
 		return;
