@@ -184,3 +184,23 @@ Error:   × sandbox provisioning timed out after 1s. Last reported status: Start
 	done
 	run -0 $as amap-sandbox sandbox delete one
 }
+
+@test "kill -9 of amap-confine at any step before the command: nothing has run, and nothing is left" {
+	# while it takes the paths of the policy, and when all but the filter of system calls is given up
+	for step in landlock_add_rule landlock_restrict_self; do
+		run $as pretend kill $step -- amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'touch /sandbox/ran; sleep 600'
+		timeout 10 $as sh -c 'until amap-sandbox sandbox get one -o json | grep -q "\"phase\": \"Error\""; do sleep 0.02; done'
+		run -0 $as amap-sandbox sandbox get one -o json
+		assert_equal "$(jq -c '[.exit_code, .conditions[0].reason]' <<<"$output")" '[137,"MainProcessExited"]'
+		[ ! -e state/sandboxes/default--one/home/ran ]
+		timeout 10 sh -c 'while grep -qs "$1" /proc/[0-9]*/mountinfo; do sleep 0.02; done' sh "$PWD/state"
+		run -0 $as amap-sandbox sandbox start one
+		timeout 10 sh -c 'until [ -e state/sandboxes/default--one/home/ran ]; do sleep 0.02; done'
+		run -137 $as pretend kill $step -- amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- touch /sandbox/entered
+		[ ! -e state/sandboxes/default--one/home/entered ]
+		run -0 $as amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sh -c 'ls /proc | grep -c "^[0-9]"'
+		assert_output 6		# the first, the main program and its sleep, and these three
+		run -0 $as amap-sandbox sandbox delete one
+		nothing_left "✓ Deleted sandbox one"
+	done
+}

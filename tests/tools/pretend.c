@@ -6,6 +6,7 @@
  * CALL returns RESULT, an errno when negative, without being made; with MASK
  * only when one of these bits is set in its first argument, or for a call that
  * asks for a version (landlock_create_ruleset) when its third argument is 1.
+ * RESULT "kill": whoever makes the call is killed before it is made.
  */
 #include <errno.h>
 #include <signal.h>
@@ -41,7 +42,7 @@ load(long result, const char *call, unsigned long mask, int notify)
 
 /* A child of this process runs the command; a second one answers the calls. */
 static void
-answer(int fd, long result)
+answer(int fd, long result, int deadly)
 {
 	struct seccomp_notif *ask;
 	struct seccomp_notif_resp *say;
@@ -51,6 +52,8 @@ answer(int fd, long result)
 		memset(ask, 0, sizeof *ask);
 		if (seccomp_notify_receive(fd, ask) != 0)
 			continue;
+		if (deadly)
+			kill((pid_t)ask->pid, SIGKILL);
 		say->id = ask->id;
 		say->val = result;
 		say->error = 0;
@@ -65,7 +68,7 @@ main(int argc, char *argv[])
 	long result = argc > 4 ? atol(argv[1]) : 0;
 	unsigned long mask = argc > 4 && strcmp(argv[3], "--") != 0 ? strtoul(argv[3], NULL, 0) : 0;
 	char **command = argv + (argc > 4 && strcmp(argv[3], "--") == 0 ? 4 : 5);
-	int fd, status;
+	int fd, status, deadly = argc > 4 && strcmp(argv[1], "kill") == 0;
 	pid_t pid, helper;
 
 	if (argc < 5)
@@ -82,7 +85,7 @@ main(int argc, char *argv[])
 		_exit(127);
 	}
 	if ((helper = fork()) == 0)
-		answer(fd, result);
+		answer(fd, result, deadly);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	kill(helper, 9);
