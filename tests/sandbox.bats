@@ -332,3 +332,15 @@ y"
 	run -0 find state -mindepth 2 -not -path 'state/etc/*'
 	assert_output ""
 }
+
+@test "logs --tail goes on where a new file begins, and leaves out no line there" {
+	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'until [ -e go ]; do sleep 0.05; done; seq -f "line %g" 20000; sleep 600'
+	amap-sandbox logs one -n 0 --tail >followed 3>&- &
+	sleep 0.3
+	: >state/sandboxes/default--one/home/go
+	timeout 10 sh -c 'until grep -q "line 20000$" followed; do sleep 0.05; done'
+	kill $!
+	run -0 sed -n 's/.*\[main\] line //p' followed
+	assert_equal "$(cksum <<<"$output")" "$(seq 20000 | cksum)"
+	assert_file_exists state/sandboxes/default--one/log.old
+}

@@ -81,42 +81,61 @@ print_log(int unit, const struct view *v)
 	free(text);
 }
 
-/* Follows the growing file; a new one begins when the old is full. */
+/* What has come since the last time; a line that is not whole yet is left for the next. */
+static void
+print_new(FILE *fp, const struct view *v)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+
+	clearerr(fp);
+	while ((n = getline(&line, &cap, fp)) > 0) {
+		if (line[n - 1] != '\n') {
+			fseek(fp, -n, SEEK_CUR);
+			break;
+		}
+		if (shown(v, line))
+			fputs(line, stdout);
+	}
+	free(line);
+}
+
+/* Follows the growing file; a new one begins when the old is full, and is read when nothing more comes there. */
 static int
 follow(int unit, const struct view *v)
 {
 	struct timespec nap = { 0, 200000000 };
 	FILE *fp = NULL;
-	char *line = NULL;
-	size_t cap = 0;
 	ino_t ino = 0;
-	int first = 1;
 
 	for (;;) {
+		int fd = am_open_regular(unit, "log", 4 * AMS_RING_MAX), first = fp == NULL, there;
 		struct stat st;
-		int fd;
 
-		if (fstatat(unit, "log", &st, AT_SYMLINK_NOFOLLOW) != 0)
-			break;		/* deleted */
-		if (fp == NULL || st.st_ino != ino) {
-			if (fp != NULL)
+		there = fd >= 0 && fstat(fd, &st) == 0;
+		if (!first)
+			print_new(fp, v);
+		if (there && (first || st.st_ino != ino)) {
+			if (!first)
 				fclose(fp);
-			if ((fd = am_open_regular(unit, "log", 4 * AMS_RING_MAX)) < 0 || (fp = fdopen(fd, "r")) == NULL)
+			if ((fp = fdopen(fd, "r")) == NULL)
 				break;
+			fd = -1;
 			ino = st.st_ino;
 			if (first)
 				fseek(fp, 0, SEEK_END);
-			first = 0;
+			print_new(fp, v);
 		}
-		clearerr(fp);
-		while (getline(&line, &cap, fp) > 0)
-			if (shown(v, line))
-				fputs(line, stdout);
+		if (fd >= 0)
+			close(fd);
+		/* deleted, or for a moment between the old one and the new one */
+		if (!there && (fstat(unit, &st) != 0 || st.st_nlink == 0))
+			break;
 		if (fflush(stdout) != 0)
 			break;
 		nanosleep(&nap, NULL);
 	}
-	free(line);
 	return am_finish(0);
 }
 
