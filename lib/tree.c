@@ -10,10 +10,8 @@
 #include "id.h"
 #include "tree.h"
 
-#define DEPTH_MAX 32		/* deeper directories are first moved up to the top one */
-#define PASSES_MAX 1000
-
-static int remove_below(int top, int dirfd, const char *name, int depth);
+#define ROUNDS_MAX 1000			/* in which nothing but new entries was found */
+#define HOISTED_MAX 10000000
 
 static DIR *
 open_entries(int fd)
@@ -43,19 +41,78 @@ next_entry(DIR *d)
 	return e;
 }
 
-/* One pass over a directory: the number of entries seen, or -1. */
+/*
+ * Empties sub, a directory of top. Its own directories go up to top, to be
+ * emptied there: so neither the stack nor the number of descriptors grows with
+ * the depth.
+ */
 static int
-pass(int top, int fd, int depth)
+hoist(int top, int sub, unsigned long *hoisted)
 {
-	DIR *d = open_entries(fd);
+	DIR *d = open_entries(sub);
+	struct dirent *e;
+	char up[32];
+	int rc = 0, saved;
+
+	if (d == NULL)
+		return -1;
+	while (rc == 0 && (e = next_entry(d)) != NULL) {
+		if (unlinkat(sub, e->d_name, 0) == 0 || errno == ENOENT)
+			continue;
+		/* moving a directory writes its "..": it must be writable itself */
+		(void)!fchmodat(sub, e->d_name, 0700, AT_SYMLINK_NOFOLLOW);
+		strcpy(up, ".amap-");
+		am_random_hex(up + 6, 8);
+		if ((rc = renameat(sub, e->d_name, top, up)) != 0 && errno == ENOENT)
+			rc = 0;
+		++*hoisted;
+	}
+	if (rc == 0 && errno != 0)
+		rc = -1;
+	saved = errno;
+	closedir(d);
+	errno = saved;
+	return rc;
+}
+
+static int
+take_away(int top, const char *name, unsigned long *hoisted)
+{
+	int sub, rc, saved;
+
+	if (unlinkat(top, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR)
+		return -1;
+	if (unlinkat(top, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return -1;
+	(void)!fchmodat(top, name, 0700, AT_SYMLINK_NOFOLLOW);
+	if ((sub = am_open_beneath(top, name, O_RDONLY | O_DIRECTORY, 0)) < 0)
+		return errno == ENOENT ? 0 : -1;
+	rc = hoist(top, sub, hoisted);
+	saved = errno;
+	close(sub);
+	errno = saved;
+	if (rc != 0)
+		return -1;
+	return unlinkat(top, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ? 0 : -1;
+}
+
+/* Once over a directory: whether anything was there, or -1. */
+static int
+go_over(int top, unsigned long *hoisted)
+{
+	DIR *d = open_entries(top);
 	struct dirent *e;
 	int seen = 0, rc = 0, saved;
 
 	if (d == NULL)
 		return -1;
 	while (rc == 0 && (e = next_entry(d)) != NULL) {
-		seen++;
-		rc = remove_below(top, fd, e->d_name, depth);
+		seen = 1;
+		rc = take_away(top, e->d_name, hoisted);
 	}
 	if (rc == 0 && errno != 0)
 		rc = -1;
@@ -65,56 +122,14 @@ pass(int top, int fd, int depth)
 	return rc == 0 ? seen : -1;
 }
 
-/* A directory that is not empty: what it holds goes first. */
-static int
-remove_full(int top, int dirfd, const char *name, int depth)
-{
-	int fd = am_open_beneath(dirfd, name, O_RDONLY | O_DIRECTORY, 0), rc, saved;
-
-	if (fd < 0 && errno == EACCES && fchmodat(dirfd, name, 0700, AT_SYMLINK_NOFOLLOW) == 0)
-		fd = am_open_beneath(dirfd, name, O_RDONLY | O_DIRECTORY, 0);
-	if (fd < 0)
-		return -1;
-	rc = pass(top, fd, depth + 1);
-	if (rc < 0 && errno == EACCES && fchmod(fd, 0700) == 0)
-		rc = pass(top, fd, depth + 1);
-	saved = errno;
-	close(fd);
-	errno = saved;
-	if (rc < 0)
-		return -1;
-	return unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ? 0 : -1;
-}
-
-static int
-remove_below(int top, int dirfd, const char *name, int depth)
-{
-	char up[32];
-
-	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR)
-		return -1;
-	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != ENOTEMPTY && errno != EEXIST)
-		return -1;
-	if (depth < DEPTH_MAX)
-		return remove_full(top, dirfd, name, depth);
-	strcpy(up, ".amap-");
-	am_random_hex(up + 6, 8);
-	if (renameat(dirfd, name, top, up) == 0)
-		return 0;
-	if (errno != EACCES || fchmodat(dirfd, name, 0700, AT_SYMLINK_NOFOLLOW) != 0)
-		return -1;
-	return renameat(dirfd, name, top, up);
-}
-
 int
 am_empty(int fd)
 {
-	for (int n = 0; n < PASSES_MAX; n++) {
-		int seen = pass(fd, fd, 0);
+	unsigned long hoisted = 0;
+
+	/* What is hoisted takes a round at most. Whoever fills the directory meanwhile is not waited for. */
+	for (unsigned long round = 0; round < hoisted + ROUNDS_MAX && hoisted < HOISTED_MAX; round++) {
+		int seen = go_over(fd, &hoisted);
 
 		if (seen <= 0)
 			return seen;

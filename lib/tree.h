@@ -8,10 +8,10 @@
 #ifndef AM_TREE_H
 #define AM_TREE_H
 
-/* Removes the entry name (no slash) of the directory, a directory with all it holds; absent is fine. */
+/* Removes what is at name, a directory with all it holds; absent is fine. */
 int am_remove(int dirfd, const char *name);
 
-/* Removes all that a directory holds; EBUSY when somebody keeps filling it. */
+/* Removes all that a directory holds, of any depth and mode; EBUSY when somebody keeps filling it. */
 int am_empty(int fd);
 
 /*

@@ -12,7 +12,7 @@
 #include "../file.h"
 #include "../id.h"
 #include "../path.h"
-#include "erase.h"
+#include "../tree.h"
 #include "state.h"
 
 #define JSON_FILE_MAX (4u << 20)
@@ -170,7 +170,7 @@ ams_unit_publish(int state, const char *temp, const char *kind, const char *key)
 void
 ams_unit_discard(int state, const char *temp)
 {
-	ams_erase(state, temp);
+	am_remove(state, temp);
 }
 
 int
@@ -185,7 +185,7 @@ ams_unit_remove(int state, const char *kind, const char *key)
 	snprintf(temp, sizeof temp, "trash/old-%s", random);
 	if (renameat(state, path, state, temp) != 0)
 		return -1;
-	return ams_erase(state, temp);
+	return am_remove(state, temp);
 }
 
 void
@@ -196,7 +196,7 @@ ams_state_sweep(int state)
 	if (fd < 0)
 		return;
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		ams_empty(fd);
+		am_empty(fd);
 	close(fd);
 }
 
