@@ -41,6 +41,16 @@ next_entry(DIR *d)
 	return e;
 }
 
+/* What another party left may give its owner no right to it. Moving a directory writes its "..". */
+static void
+open_up(int dirfd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && (st.st_mode & 0700) != 0700)
+		(void)!fchmodat(dirfd, name, 0700, AT_SYMLINK_NOFOLLOW);
+}
+
 /*
  * Empties sub, a directory of top. Its own directories go up to top, to be
  * emptied there: so neither the stack nor the number of descriptors grows with
@@ -59,8 +69,7 @@ hoist(int top, int sub, unsigned long *hoisted)
 	while (rc == 0 && (e = next_entry(d)) != NULL) {
 		if (unlinkat(sub, e->d_name, 0) == 0 || errno == ENOENT)
 			continue;
-		/* moving a directory writes its "..": it must be writable itself */
-		(void)!fchmodat(sub, e->d_name, 0700, AT_SYMLINK_NOFOLLOW);
+		open_up(sub, e->d_name);
 		strcpy(up, ".amap-");
 		am_random_hex(up + 6, 8);
 		if ((rc = renameat(sub, e->d_name, top, up)) != 0 && errno == ENOENT)
@@ -88,7 +97,7 @@ take_away(int top, const char *name, unsigned long *hoisted)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -1;
-	(void)!fchmodat(top, name, 0700, AT_SYMLINK_NOFOLLOW);
+	open_up(top, name);
 	if ((sub = am_open_beneath(top, name, O_RDONLY | O_DIRECTORY, 0)) < 0)
 		return errno == ENOENT ? 0 : -1;
 	rc = hoist(top, sub, hoisted);
