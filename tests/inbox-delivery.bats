@@ -298,7 +298,7 @@ you have mail: read it with the tools of the server inbox, list_messages and rea
 	daemon_environment
 	spool_mail "$(id 98)"
 	spool_peer "$(id 99)" '"x"'
-	bwrap --bind / / --ro-bind "$M/inbox" "$M/inbox" --ro-bind "$M/peer" "$M/peer" --dev /dev --proc /proc \
+	bwrap --die-with-parent --bind / / --ro-bind "$M/inbox" "$M/inbox" --ro-bind "$M/peer" "$M/peer" --dev /dev --proc /proc \
 	    inbox-delivery 2>"$M/log" 3>&- &
 	DAEMON=$!
 	eventually 5 has_outcome "$(id 99)" delivered
