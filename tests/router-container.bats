@@ -40,7 +40,6 @@ started() {
 	own
 	started
 	request alpha 1 beta
-	chown $U:$U home/instances/alpha/outbox/req-1.json
 	wait_until test -s home/instances/alpha/outbox/results/1.json
 	assert_equal "$(verdict alpha 1)" "accepted peer_routed"
 	assert_equal "$(stat -c '%u:%g %a' home/instances/beta/peer/notices/notice-*.json)" "$U:$U 600"
