@@ -258,15 +258,22 @@ ContainerStopped"
 	timeout 20 sh -c 'while grep -qs "$1" /proc/[0-9]*/mountinfo; do sleep 0.1; done' sh "$BATS_TEST_TMPDIR"
 }
 
-@test "a full disk during create, stop and start: said, and nothing is half there" {
+# on_a_small_disk: runs the script on standard input, with the state on a disk that "fill" fills.
+on_a_small_disk() {
 	[ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
-	mkdir -p small
-	cat >script <<-'END'
+	mkdir small
+	cat - /dev/fd/3 >script 3<&0 <<-'END'
 	set -e
 	mount -t tmpfs -o size=400k,mode=700 none small
 	export AMAP_SANDBOX_DIR=$PWD/small
 	trap 'rm -f small/fill; amap-sandbox sandbox delete --all >/dev/null' EXIT
 	fill() { cat /dev/zero >small/fill 2>/dev/null || :; }
+	END
+	run -0 unshare -m bash script
+}
+
+@test "a full disk during create, stop and start: said, and nothing is half there" {
+	on_a_small_disk <<-'END'
 	exists() { amap-sandbox sandbox create --name "$1" --detach --no-tty -- sleep 600; }
 	exists one
 	fill
@@ -281,7 +288,6 @@ ContainerStopped"
 	exists two
 	find small/trash -mindepth 1
 	END
-	run -0 unshare -m bash script
 	assert_output "Created sandbox: one
 amap-sandbox: $PWD/small: a new sandbox: No space left on device
 create 1
@@ -297,15 +303,9 @@ Created sandbox: two"
 }
 
 @test "a full disk leaves no line of the log that the next one goes on with" {
-	[ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
-	mkdir -p small
-	cat >script <<-'END'
-	set -e
-	mount -t tmpfs -o size=400k,mode=700 none small
-	export AMAP_SANDBOX_DIR=$PWD/small
-	trap 'rm -f small/fill; amap-sandbox sandbox delete --all >/dev/null' EXIT
+	on_a_small_disk <<-'END'
 	amap-sandbox sandbox create --name one --tty --detach -- sh -c 'stty -echo; while read -r n; do seq -f "line %g" "$n"; echo "end $n"; done'
-	cat /dev/zero >small/fill 2>/dev/null || :
+	fill
 	say() { (echo "$1"; sleep 0.3) | timeout 5 sh -c 'cat; printf "\020\021"' | timeout 5 amap-sandbox sandbox connect one >/dev/null; }
 	say 400
 	rm small/fill
@@ -314,7 +314,6 @@ Created sandbox: two"
 	grep -c "end 3$" log
 	grep -v '^\[[0-9.]*\] \[[a-z ]*\] \[[A-Z ]*\] \[[a-z]*\] [^[]*$' log || :
 	END
-	run -0 unshare -m bash script
 	assert_output "Created sandbox: one
 1"
 }
