@@ -6,7 +6,8 @@
 #   --quick   neither sanitizers nor fuzzing
 #   FILE      only these test files, and no fuzzing
 #
-# The last line is `N passed, N failed, N skipped`; exit 0 only when nothing failed.
+# What failed is told once more at the end. The last line is
+# `N passed, N failed, N skipped`; exit 0 only when nothing failed.
 set -eu
 LC_ALL=C; export LC_ALL
 umask 022
@@ -34,7 +35,7 @@ if [ $# -eq 0 ]; then
 fi
 
 log=$(mktemp) || die "no scratch file"
-trap 'rm -f "$log" "$log.rc"' EXIT
+trap 'rm -f "$log" "$log.rc" "$log.failed"' EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
@@ -46,13 +47,13 @@ tally() {
 	{ rc=0; "$@" 2>&1 </dev/null || rc=$?; echo "$rc" >"$log.rc"; } | tee "$log"
 	ok=$(grep -c '^ok ' "$log") || :
 	not_ok=$(grep -c '^not ok ' "$log") || :
+	awk '/^(ok|not ok|1\.\.)/ { failed = /^not/ } failed' "$log" >>"$log.failed"
 	skip=$(grep -Ec '^ok .*# skip' "$log") || :
 	planned=$(sed -n 's/^1\.\.//p' "$log" | head -n 1)
-	if [ "$(cat "$log.rc")" -ne 0 ] && [ "$not_ok" -eq 0 ]; then
-		not_ok=1
-	fi
-	if [ "$((ok + not_ok))" -ne "${planned:-$((ok + not_ok))}" ]; then
+	if { [ "$(cat "$log.rc")" -ne 0 ] && [ "$not_ok" -eq 0 ]; } ||
+	    [ "$((ok + not_ok))" -ne "${planned:-$((ok + not_ok))}" ]; then
 		not_ok=$((not_ok + 1))
+		tail -n 20 "$log" >>"$log.failed"
 	fi
 	passed=$((passed + ok - skip)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
 }
@@ -73,5 +74,6 @@ if [ -z "$quick" ]; then
 	[ -z "$fuzz" ] || tally make -s -j"$jobs" FUZZ_SECONDS=3 fuzz
 fi
 
+cat "$log.failed"
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ]

@@ -120,7 +120,7 @@ two() { printf '{"name":"alpha"}\n{"name":"beta","city":"b c"}\n{"end":2}\n'; }
 @test "a signal ends the commands too" {
 	amap-ask x -- sleep 79.5 >out 3>&- &
 	pid=$!
-	until pgrep -f 'sleep 79[.]5' >/dev/null; do sleep 0.05; done
+	eventually pgrep -f 'sleep 79[.]5'
 	kill -TERM $pid
 	rc=0; wait $pid || rc=$?
 	assert_equal $rc 143

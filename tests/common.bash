@@ -33,6 +33,26 @@ usage_is_sound() {
 	run -2 --separate-stderr sh -c '"$1" --help >/dev/full' sh "$1"
 }
 
+# eventually COMMAND...: until it succeeds, whatever it says. How long that may take is no claim: a busy
+# machine, or a disk that others flush, can hold anything up for many seconds.
+eventually() {
+	local until=$((SECONDS + 60)) log
+	until "$@" >/dev/null 2>&1; do
+		if [ "$SECONDS" -ge "$until" ]; then
+			echo "never true: $*" >&2
+			for log in log "${M-}/log"; do
+				[ ! -f "$log" ] || tail -n 5 "$log" | cut -c1-200 >&2
+			done
+			return 1
+		fi
+		sleep 0.02
+	done
+}
+
+# timed: for a test where a time is the claim, or stands for an event that cannot be seen. A busy machine
+# can miss any time, so it counts when it is kept in one of three runs.
+timed() { BATS_TEST_RETRIES=2; }
+
 # For what cannot be tried in the sanitized build: a reason is given and counted.
 not_sanitized() {
 	[ "${AMAP_BUILD_DIR##*/}" != sanitized ] || skip "$1"

@@ -65,16 +65,6 @@ spool_peer() {
 	spool_notice "$1" "${3:-.}"
 }
 
-# eventually SECONDS COMMAND...: runs it until it succeeds.
-eventually() {
-	local until=$((SECONDS + $1 + 1))
-	shift
-	until "$@"; do
-		[ "$SECONDS" -lt "$until" ] || { echo "never true: $*" >&2; return 1; }
-		sleep 0.02
-	done
-}
-
 # spool_mail ID [JQ-FILTER]
 spool_mail() {
 	jq -cn --arg id "$1" '{contract_version: "2", notice_id: $id, ts: "2026-10-05T09:00:00Z", kind: "deliver",
@@ -110,7 +100,7 @@ receiver() {
 	printf '{"peerToken":"0123456789abcdef0123456789abcdef","procStart":"1"}' >"$S/key"
 	perl "$TOP/tests/tools/receiver" "$S/s.sock" "$S/log" "$@" 3>&- &
 	RECEIVER=$!
-	eventually 5 test -s "$S/log"
+	eventually test -s "$S/log"
 	sessions "${PID:-999999} $S/s.sock"
 }
 
@@ -119,7 +109,7 @@ daemon() {
 	daemon_environment
 	inbox-delivery 2>>"$M/log" 3>&- &
 	DAEMON=$!
-	eventually 5 grep -q "started pid $DAEMON;" "$M/log"
+	eventually grep -q "started pid $DAEMON;" "$M/log"
 }
 
 # messages: the injected texts so far, as JSON strings, one a line.

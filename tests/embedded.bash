@@ -18,11 +18,3 @@ embedded_teardown() {
 	amap-sandbox sandbox delete --all || :
 } >/dev/null 2>&1
 
-# eventually COMMAND...: within 20 s.
-eventually() {
-	local until=$((SECONDS + 20))
-	until "$@"; do
-		[ $SECONDS -lt "$until" ] || return 1
-		sleep 0.05
-	done
-}

@@ -61,7 +61,7 @@ recorded() {
 	recorded_answers
 	amap-router --config "$H/router.json" run --interval 5 2>router.log 3>&- &
 	router_pid=$!
-	until [ -s "$H/router-state/status.json" ]; do sleep 0.02; done
+	eventually test -s "$H/router-state/status.json"
 }
 
 recorded_answers() {

@@ -10,7 +10,7 @@ setup_held() {
 	fleet '"peer_senders":{"alpha":[],"beta":["alpha"]}' alpha beta
 	start_router 60
 	request beta 7 alpha '.draft.subject = "new\u001b[31m" | .draft.subject = "new work" | .draft.body_text = "line one\nline \u001b two"'
-	wait_until test -s home/instances/beta/outbox/results/7.json
+	eventually test -s home/instances/beta/outbox/results/7.json
 	assert_equal "$(verdict beta 7)" "queued_for_human recipient_not_allowlisted"
 }
 
@@ -22,7 +22,7 @@ setup_held() {
 	setup_held
 	touch -d '2026-01-02T03:04:05Z' home/router-state/beta/held/req-7.json
 	request beta 8 alpha
-	wait_until test -s home/instances/beta/outbox/results/8.json
+	eventually test -s home/instances/beta/outbox/results/8.json
 	run -0 held list
 	assert_line --index 0 "beta  7  2026-01-02T03:04:05Z  recipient_not_allowlisted  alpha@fleet.example  new work"
 	assert_equal "${#lines[@]}" 2
@@ -45,7 +45,7 @@ setup_held() {
 	assert_equal "$(jq -r '.message.from + " " + .message.subject' <<<"$notice")" "beta@fleet.example new work"
 	# The reply to it is bound as to any task.
 	request alpha 1 beta ".in_reply_to = \"$(jq -r .notice_id <<<"$notice")\""
-	wait_until test -s home/instances/alpha/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/1.json
 	assert_equal "$(verdict alpha 1)" "accepted peer_routed"
 
 	assert_equal "$(cat home/instances/beta/outbox/results/7.json)" "$before"
@@ -64,7 +64,7 @@ setup_held() {
 @test "release as mail goes to the inbox; deny delivers nothing and says so" {
 	setup_held
 	request beta 8 alpha
-	wait_until test -s home/instances/beta/outbox/results/8.json
+	eventually test -s home/instances/beta/outbox/results/8.json
 	run -0 held release beta 7 --as mail
 	assert_equal "$(notices alpha inbox) $(notices alpha peer)" "1 0"
 	run -0 held deny beta 8
@@ -84,8 +84,8 @@ setup_held() {
 	mkdir home/instances/beta/outbox/req-9.attachments
 	printf hello >home/instances/beta/outbox/req-9.attachments/0
 	request beta 9 alpha ".draft.attachments = [{filename: \"a.txt\", media_type: \"text/plain\", size_bytes: 5, sha256: \"$(printf hello | sha256sum | cut -d' ' -f1)\"}]"
-	wait_until test -s home/instances/beta/outbox/results/9.json
-	wait_until test ! -e home/instances/beta/outbox/req-9.attachments
+	eventually test -s home/instances/beta/outbox/results/9.json
+	eventually test ! -e home/instances/beta/outbox/req-9.attachments
 	assert_equal "$(cat home/router-state/beta/held/req-9.attachments/0)" hello
 	run -0 held show beta 9
 	assert_line "file:    a.txt"
@@ -99,10 +99,10 @@ setup_held() {
 	setup_held
 	request beta 8 gamma,alpha
 	request beta 9 alpha
-	wait_until test -s home/instances/beta/outbox/results/9.json
+	eventually test -s home/instances/beta/outbox/results/9.json
 	select_members beta
 	kill -HUP "$router"
-	wait_until grep -q 'instance removed: alpha' log
+	eventually grep -q 'instance removed: alpha' log
 	run -1 --separate-stderr held release beta 7 --as task
 	assert_equal "$stderr" "amap-held: beta 7: a recipient is no member of this fleet"
 	run -1 --separate-stderr held release beta 99 --as task
@@ -123,7 +123,7 @@ setup_held() {
 	mkdir -p home/router-state/.decisions/answers
 	printf '{"schema":1,"instance":"beta","req_id":"7","decision":"release","as":"task","digest":"%064d"}' 0 >home/router-state/.decisions/.t
 	mv home/router-state/.decisions/.t 'home/router-state/.decisions/beta~7.json'
-	wait_until test -s 'home/router-state/.decisions/answers/beta~7.json'
+	eventually test -s 'home/router-state/.decisions/answers/beta~7.json'
 	assert_equal "$(jq -c . 'home/router-state/.decisions/answers/beta~7.json')" \
 	    '{"done":false,"why":"the held bytes are not those that were decided about"}'
 	assert_equal "$(notices alpha peer)" 0
@@ -132,7 +132,7 @@ setup_held() {
 @test "B56 the number that waits in the status is the number of the lines that list prints, whatever else lies there" {
 	setup_held
 	request beta 8 alpha
-	wait_until test -s home/instances/beta/outbox/results/8.json
+	eventually test -s home/instances/beta/outbox/results/8.json
 	cd home/router-state/beta/held
 	echo junk >note.txt
 	echo '{}' >req-a.b.json
@@ -142,7 +142,7 @@ setup_held() {
 	mkfifo req-fifo.json
 	cd "$place"
 	kill -HUP "$router"
-	wait_until status_is .polls 2
+	eventually status_is .polls 2
 	run -0 --separate-stderr held list
 	assert_equal "$(jq .instances.beta.held home/router-state/status.json)" "${#lines[@]}"
 	assert_equal "$(sed -n 's/^beta  \([^ ]*\) .*/\1/p' <<<"$output" | sort | xargs)" "7 8 9"

@@ -9,9 +9,9 @@ load connector
 	for rung in yes yes yes no no; do
 		n=$((n + 1))
 		spool_mail "$(id $n)"
-		eventually 5 sent $n
+		eventually sent $n
 		sleep 0.5
-		[ $n -lt 4 ] || eventually 5 grep -q "mail doorbell $(id $n): inject failed" "$M/log"
+		[ $n -lt 4 ] || eventually grep -q "mail doorbell $(id $n): inject failed" "$M/log"
 		[ "$(test -e "$M/state/ledger/mail-$(id $n)" && echo yes || echo no)" = "$rung" ] || fail "$n: not $rung"
 	done
 	assert_dir_not_exists "$M/outbox/ext"
@@ -24,7 +24,7 @@ load connector
 	try() {
 		n=$((n + 1))
 		spool_peer "$(id $n)" '"x"'
-		eventually 2 has_outcome "$(id $n)" "inject_failed error: key file $S/key: $1" || fail "$(outcome "$(id $n)")"
+		eventually has_outcome "$(id $n)" "inject_failed error: key file $S/key: $1" || fail "$(outcome "$(id $n)")"
 		rm -rf "$S/key"
 	}
 	rm "$S/key"
@@ -50,31 +50,32 @@ load connector
 	sessions "999999 $S/plain"
 	daemon
 	spool_peer "$(id 1)" '"x"'
-	eventually 5 has_outcome "$(id 1)" "inject_failed error: $S/plain: Connection refused"
+	eventually has_outcome "$(id 1)" "inject_failed error: $S/plain: Connection refused"
 	long=$S/$(printf 'd%.0s' {1..78})
 	mkdir "$long"
 	perl "$TOP/tests/tools/receiver" "$long/1.sock" "$S/log" 3>&- &
 	kill "$RECEIVER"
 	RECEIVER=$!
-	eventually 5 test -S "$long/1.sock"
+	eventually test -S "$long/1.sock"
 	sessions "999999 $long/1.sock"
 	spool_peer "$(id 2)" '"x"'
-	eventually 5 has_outcome "$(id 2)" "inject_failed error: reply socket beside $long/1.sock: File name too long"
+	eventually has_outcome "$(id 2)" "inject_failed error: reply socket beside $long/1.sock: File name too long"
 	sessions "999999 $long/$(printf '%0100d' 1).sock"
 	spool_peer "$(id 3)" '"x"'
-	eventually 5 has_outcome "$(id 3)" "inject_failed error: $long/$(printf '%0100d' 1).sock: File name too long"
+	eventually has_outcome "$(id 3)" "inject_failed error: $long/$(printf '%0100d' 1).sock: File name too long"
 	run ! sent 1
 }
 
 @test "a source that hangs keeps the daemon from nothing, and ends with it" {
+	timed
 	daemon_environment
 	printf '#!/bin/sh\necho $$ >>"%s/asked"\nexec sleep 60\n' "$M" >"$M/source"
 	daemon
 	spool_peer "$(id 1)" '"x"' '.kind = "deliver"'
 	spool_peer "$(id 2)" '"x"'
-	eventually 5 test -s "$M/asked"
+	eventually test -s "$M/asked"
 	spool_peer "$(id 3)" '"x"' '.kind = "deliver"'
-	eventually 5 has_outcome "$(id 3)" refused
+	eventually has_outcome "$(id 3)" refused
 	began=$(date +%s%N)
 	kill "$DAEMON"
 	wait "$DAEMON"
@@ -88,7 +89,7 @@ load connector
 	printf '#!/bin/sh\necho x >>"%s/asked"\n' "$M" >"$M/source"
 	daemon
 	for n in 1 2 3 4 5 6 7 8 9; do spool_peer "$(id $n)" '"x"'; spool_mail "$(id $n)"; done
-	eventually 5 test -s "$M/asked"
+	eventually test -s "$M/asked"
 	: >"$M/asked"
 	sleep 1.7
 	run -0 wc -l "$M/asked"
@@ -100,7 +101,7 @@ load connector
 	: >"$M/outbox/ext"
 	daemon
 	spool_peer "$(id 1)" '"x"'
-	eventually 5 grep -q "cannot write outcome delivered for peer/$(id 1): Not a directory" "$M/log"
+	eventually grep -q "cannot write outcome delivered for peer/$(id 1): Not a directory" "$M/log"
 	assert_file_exists "$M/state/ledger/peer-$(id 1)"
 	rm "$M/outbox/ext"
 	sleep 0.6
@@ -114,8 +115,8 @@ load connector
 	daemon
 	spool_peer "$(id 2)" '"x"' . '.to += "\n"'
 	spool_peer "$(id 3)" '"x"' '.message.id = "m-3\n"'
-	eventually 5 has_outcome "$(id 3)" ''
-	eventually 5 has_outcome "$(id 2)" 'refused the body spool is for another, not self: ' || fail "$(outcome "$(id 2)")"
+	eventually has_outcome "$(id 3)" ''
+	eventually has_outcome "$(id 2)" 'refused the body spool is for another, not self: ' || fail "$(outcome "$(id 2)")"
 	run -0 ls "$M/outbox/ext/claude-code/outcomes"
 	refute_output --partial "$(id 1)"
 	case $(outcome "$(id 3)") in
@@ -133,7 +134,7 @@ load connector
 	receiver
 	daemon
 	spool_peer "$(id 1)" '"x"'
-	eventually 5 has_outcome "$(id 1)" delivered
+	eventually has_outcome "$(id 1)" delivered
 	run -0 jq -rn 'input | split("\n")[0]' < <(messages)
 	assert_output "<cross-session-message from-name=\"$ALPHA\">"
 }

@@ -8,11 +8,11 @@ load connector
 	WINDOW=30 daemon
 	spool_peer "$(id 91)" '"x"'
 	spool_mail "$(id 92)"
-	eventually 5 sent 2
+	eventually sent 2
 	kill -KILL "$DAEMON"
 	wait "$DAEMON" || :
 	WINDOW=0.4 daemon
-	eventually 5 has_outcome "$(id 91)" "inject_failed uncertain, so it is not sent again: the daemon ended before"
+	eventually has_outcome "$(id 91)" "inject_failed uncertain, so it is not sent again: the daemon ended before"
 	sleep 0.7
 	run ! sent 3
 	assert_file_exists "$M/state/ledger/peer-$(id 91)"
@@ -26,7 +26,7 @@ load connector
 	WINDOW=30 receiver
 	WINDOW=30 daemon
 	spool_peer "$(id 93)" '"x"'
-	eventually 5 sent 1
+	eventually sent 1
 	kill "$DAEMON"
 	wait "$DAEMON"
 	has_outcome "$(id 93)" "inject_failed uncertain, so it is not sent again: the daemon was stopped"
@@ -43,7 +43,7 @@ load connector
 	PID=$session receiver held silent
 	daemon
 	spool_peer "$(id 94)" '"x"'
-	eventually 5 has_outcome "$(id 94)" held
+	eventually has_outcome "$(id 94)" held
 	kill -KILL "$DAEMON"
 	wait "$DAEMON" || :
 	daemon
@@ -53,7 +53,7 @@ load connector
 	wait "$DAEMON" || :
 	sessions "999999 $S/s.sock"
 	daemon
-	eventually 5 has_outcome "$(id 94)" delivered
+	eventually has_outcome "$(id 94)" delivered
 	run ! sent 3
 }
 
@@ -62,7 +62,7 @@ load connector
 	daemon
 	rm -r "$M/state/attempts"
 	spool_peer "$(id 95)" '"x"'
-	eventually 5 has_outcome "$(id 95)" "inject_failed error: $M/state/attempts: No such file or directory"
+	eventually has_outcome "$(id 95)" "inject_failed error: $M/state/attempts: No such file or directory"
 	sleep 0.5
 	run ! sent 1
 }
@@ -72,7 +72,7 @@ load connector
 	daemon
 	rm -r "$M/state/ledger"
 	spool_peer "$(id 96)" '"x"'
-	eventually 5 has_outcome "$(id 96)" delivered
+	eventually has_outcome "$(id 96)" delivered
 	sleep 0.6
 	kill -KILL "$DAEMON"
 	wait "$DAEMON" || :
@@ -87,6 +87,6 @@ load connector
 	daemon
 	jq -n '"x" * 900000' >big
 	spool_peer "$(id 97)" @big
-	eventually 5 has_outcome "$(id 97)" "inject_failed uncertain, so it is not sent again: the session stopped reading after"
+	eventually has_outcome "$(id 97)" "inject_failed uncertain, so it is not sent again: the session stopped reading after"
 	assert_file_exists "$M/state/ledger/peer-$(id 97)"
 }

@@ -13,7 +13,7 @@ load connector
 		n=$((n + 1))
 		spool_peer "$(id $n)" "$(jq -Rn --arg a "$action" '"<<" + $a + ">>"')"
 	done <"$DATA/connector/receipts"
-	eventually 10 sent $((n - 200))
+	eventually sent $((n - 200))
 	sleep 1.5
 	n=200
 	while IFS=$'\t' read -r action result detail ledger; do
@@ -33,8 +33,8 @@ load connector
 	receiver dropped/queue-full silent
 	daemon
 	spool_peer "$(id 71)" '"x"'
-	eventually 5 sent 2
-	eventually 5 has_outcome "$(id 71)" delivered
+	eventually sent 2
+	eventually has_outcome "$(id 71)" delivered
 	run -0 jq -s 'map(select(.type == "user")) | (map(.msg_id) | unique | length), (map(.from) | unique | length)' \
 	    < <(cut -d' ' -f3- "$S/log" | grep '^{')
 	assert_output "2
@@ -51,14 +51,14 @@ load connector
 	receiver 'raw:{"type":"control";"action":"peer_message_status";"status":"denied";"orig_msg_id":"another"}'
 	daemon
 	spool_peer "$(id 72)" '"x"'
-	eventually 5 has_outcome "$(id 72)" delivered
+	eventually has_outcome "$(id 72)" delivered
 }
 
 @test "mail that the session refuses is not taken for rung" {
 	receiver expired/refused
 	daemon
 	spool_mail "$(id 73)"
-	eventually 5 grep -q "mail doorbell $(id 73): receiver refuses" "$M/log"
+	eventually grep -q "mail doorbell $(id 73): receiver refuses" "$M/log"
 	assert_file_not_exists "$M/state/ledger/mail-$(id 73)"
 }
 
@@ -67,15 +67,15 @@ load connector
 	daemon
 	spool_peer "$(id 74)" '"x"'
 	spool_mail "$(id 75)"
-	eventually 5 has_outcome "$(id 74)" held
-	eventually 5 grep -q "mail doorbell $(id 75): receiver refuses" "$M/log"
+	eventually has_outcome "$(id 74)" held
+	eventually grep -q "mail doorbell $(id 75): receiver refuses" "$M/log"
 	sleep 1.2
 	run ! sent 3
 	kill "$DAEMON"
 	wait "$DAEMON"
 	daemon
-	eventually 5 has_outcome "$(id 74)" delivered
-	eventually 5 test -e "$M/state/ledger/mail-$(id 75)"
+	eventually has_outcome "$(id 74)" delivered
+	eventually test -e "$M/state/ledger/mail-$(id 75)"
 	run ! sent 5
 }
 
@@ -85,10 +85,10 @@ load connector
 		spool_peer "$(id $n)" '"x"'
 	done
 	WINDOW=1.5 daemon
-	eventually 5 sent 8
+	eventually sent 8
 	sleep 0.5
 	run ! sent 9
-	eventually 5 sent 12
+	eventually sent 12
 }
 
 @test "messages that are held keep nobody waiting" {
@@ -97,9 +97,9 @@ load connector
 	for n in 1 2 3 4 5 6 7 8 9 10; do
 		spool_peer "$(id $n)" '"x"'
 	done
-	eventually 5 sent 10
+	eventually sent 10
 	spool_peer "$(id 99)" '"x"'
-	eventually 5 has_outcome "$(id 99)" delivered
+	eventually has_outcome "$(id 99)" delivered
 	has_outcome "$(id 3)" held
 }
 
@@ -110,7 +110,7 @@ load connector
 	spool_peer "$(id 81)" '"x"'
 	sleep 0.7
 	receiver
-	eventually 5 has_outcome "$(id 81)" delivered
+	eventually has_outcome "$(id 81)" delivered
 }
 
 @test "with two sessions nothing is sent, and it is told once" {
@@ -118,20 +118,20 @@ load connector
 	sessions "999999 $S/s.sock" "999998 $S/s.sock"
 	daemon
 	spool_peer "$(id 82)" '"x"'
-	eventually 5 has_outcome "$(id 82)" ambiguous_target
+	eventually has_outcome "$(id 82)" ambiguous_target
 	rm "$M/outbox/ext/claude-code/outcomes/peer-$(id 82).json"
 	sleep 1.2
 	assert_equal "$(outcome "$(id 82)")" ""
 	run ! sent 1
 	sessions "999999 $S/s.sock"
-	eventually 5 has_outcome "$(id 82)" delivered
+	eventually has_outcome "$(id 82)" delivered
 }
 
 @test "an ancestor of the daemon gets nothing" {
 	PID=$BASHPID receiver
 	daemon
 	spool_peer "$(id 83)" '"x"'
-	eventually 5 has_outcome "$(id 83)" "inject_failed target session pid $BASHPID is an ancestor of this daemon"
+	eventually has_outcome "$(id 83)" "inject_failed target session pid $BASHPID is an ancestor of this daemon"
 	sleep 0.7
 	run ! sent 1
 	assert_equal "$(grep -c ancestor "$M/log")" 1
@@ -141,7 +141,7 @@ load connector
 	PID=- receiver
 	daemon
 	spool_peer "$(id 84)" '"x"'
-	eventually 5 has_outcome "$(id 84)" delivered
+	eventually has_outcome "$(id 84)" delivered
 	grep -q "cannot check that the target session is not this daemon's ancestor" "$M/log"
 }
 
@@ -151,14 +151,14 @@ load connector
 	printf '#!/bin/sh\nprintf "a\\tb\\033\\n" >&2\nexit 3\n' >"$M/source"
 	daemon
 	spool_peer "$(id 85)" '"x"'
-	eventually 5 grep -qF 'session source exited 3: a\x09b\x1b' "$M/log"
+	eventually grep -qF 'session source exited 3: a\x09b\x1b' "$M/log"
 	sleep 1.2
 	assert_equal "$(grep -c 'session source exited' "$M/log")" 1
 	printf 'no program' >"$M/source"
-	eventually 5 grep -q 'session source failed: Exec format error' "$M/log"
+	eventually grep -q 'session source failed: Exec format error' "$M/log"
 	printf '#!/bin/sh\necho; echo "claude - - 1"; echo "codex - - 1 s k"; echo "claude - - 999999 %s %s more"\n' \
 	    "$S/s.sock" "$S/key" >"$M/source"
-	eventually 5 has_outcome "$(id 85)" delivered
+	eventually has_outcome "$(id 85)" delivered
 }
 
 @test "a session that went away is an error that is tried again, and the next one gets it" {
@@ -167,10 +167,10 @@ load connector
 	wait "$RECEIVER" || :
 	daemon
 	spool_peer "$(id 86)" '"x"'
-	eventually 5 has_outcome "$(id 86)" "inject_failed error: $S/s.sock: Connection refused"
+	eventually has_outcome "$(id 86)" "inject_failed error: $S/s.sock: Connection refused"
 	rm -rf "$S"
 	receiver
-	eventually 5 has_outcome "$(id 86)" delivered
+	eventually has_outcome "$(id 86)" delivered
 }
 
 @test "a key file that is none is an error" {
@@ -178,7 +178,7 @@ load connector
 	printf '{"peerToken":""}' >"$S/key"
 	daemon
 	spool_peer "$(id 87)" '"x"'
-	eventually 5 has_outcome "$(id 87)" "inject_failed error: key file $S/key: it holds no peerToken"
+	eventually has_outcome "$(id 87)" "inject_failed error: key file $S/key: it holds no peerToken"
 }
 
 @test "a session that does not show its socket yet is waited for" {
@@ -189,5 +189,5 @@ load connector
 	sleep 0.8
 	assert_equal "$(outcome "$(id 88)")" ""
 	sessions "999999 $S/s.sock"
-	eventually 5 has_outcome "$(id 88)" delivered
+	eventually has_outcome "$(id 88)" delivered
 }

@@ -258,7 +258,7 @@ error submit_result: '"'req_id'"' must be the number that submit answered
 error submit_result: '"'req_id'"' must be the number that submit answered'
 	run -0 inbox-submit submit-result 0
 	assert_output pending
-	run -0 timeout 5 inbox-submit submit-result 10
+	run -0 timeout 60 inbox-submit submit-result 10
 	assert_output pending
 	run -1 inbox-submit submit-result ../1
 }

@@ -175,7 +175,7 @@ members() {
 }
 
 @test "a line without an end is refused at the limit, not read for ever" {
-	run -2 timeout 20 sh -c 'yes | tr -d "\n" | amap-render-policy --files --run-as 1:1'
+	run -2 timeout 60 sh -c 'yes | tr -d "\n" | amap-render-policy --files --run-as 1:1'
 	assert_output "amap-render-policy: <stdin>: the line is too long"
 }
 

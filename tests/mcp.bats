@@ -110,11 +110,12 @@ inbox-submit: ignored a line that is not JSON: line 1: a word that JSON does not
 @test "B76 initialize is answered before anything is looked at" {
 	mkfifo fifo
 	printf '%s\n' '{"id":1,"method":"initialize"}' >in
-	run -0 timeout 2 env INBOX_MESSAGE_DIR="$PWD/fifo" inbox-mcp-vol <in
+	run -0 timeout 60 env INBOX_MESSAGE_DIR="$PWD/fifo" inbox-mcp-vol <in
 	assert_output --partial '"id":1,"result"'
 }
 
 @test "the server ends with its input, at once" {
+	timed
 	mkfifo in
 	sleep 30 >in 3>&- &
 	writer=$!
@@ -130,6 +131,7 @@ inbox-submit: ignored a line that is not JSON: line 1: a word that JSON does not
 }
 
 @test "SIGINT ends it, idle and in a large answer that nobody reads" {
+	timed
 	mkfifo in out
 	for n in 1 100000; do
 		env INBOX_MESSAGE_DIR="$PWD" perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' inbox-mcp-vol <in >out 3>&- &

@@ -260,7 +260,7 @@ table() {
 	[ "$(id -u)" -ne 0 ] || map=()
 	unshare --user "${map[@]}" sleep 60 3>&- &
 	pid=$!
-	until [ "$(cat /proc/$pid/comm)" = sleep ]; do sleep 0.02; done
+	eventually eval '[ "$(cat /proc/$pid/comm)" = sleep ]'
 	[ "$(id -u)" -ne 0 ] || echo '0 100000 1' >/proc/$pid/uid_map
 	change alpha "map(.State.Pid = $pid)"
 	run -1 probe

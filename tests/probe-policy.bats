@@ -109,7 +109,7 @@ probe() { amap-probe-policy --members members --profile profile answers; }
 	unshare --user --map-root-user --net true || skip 'no network namespace can be made here'
 	unshare --user --map-root-user --net sleep 60 3>&- &
 	pid=$!
-	until [ "$(cat /proc/$pid/comm)" = sleep ]; do sleep 0.02; done
+	eventually eval '[ "$(cat /proc/$pid/comm)" = sleep ]'
 	grep -v '^{"end"' answers >open
 	array() { jq -nc --argjson p "$1" '[{State: {Pid: $p}, Mountinfo: ""}]'; }
 	{ cat open; answer inspect alpha 0 "$(array $pid)"; answer inspect beta 0 "$(array $pid)"; } >answers

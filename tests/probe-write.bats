@@ -56,9 +56,7 @@ load common
 	sh ./amap-test-daemon 3>&- & b=$!
 	./amap-test-copy 60 3>&- & c=$!
 	sh -c 'sleep 60 & wait' x amap-test-daemon 3>&- & d=$!
-	until [ "$(amap-probe-running amap-test-copy)" = 1 ] && [ "$(amap-probe-running amap-test-daemon)" -ge 2 ]; do
-		sleep 0.05
-	done
+	eventually eval '[ "$(amap-probe-running amap-test-copy)" = 1 ] && [ "$(amap-probe-running amap-test-daemon)" -ge 2 ]'
 	run -0 amap-probe-running amap-test-daemon
 	assert_output 2
 	run -0 amap-probe-running amap-test-copy
@@ -74,7 +72,7 @@ load common
 	cp "$(type -P true)" amap-test-gone
 	# the shell that waits for nobody keeps its child a zombie
 	sh -c './amap-test-gone & exec sleep 60' 3>&- & pid=$!
-	until grep -q '^State:.Z' /proc/"$(pgrep -P $pid)"/status; do sleep 0.05; done
+	eventually eval 'grep -q ^State:.Z /proc/"$(pgrep -P $pid)"/status'
 	run -0 amap-probe-running amap-test-gone
 	assert_output 0
 	kill $pid

@@ -90,6 +90,7 @@ two [REDACTED]"
 }
 
 @test "record: out of time, killed, not there, left running" {
+	timed
 	run -124 record --label slow --timeout 1 -- sh -c 'sleep 60 & sleep 60'
 	run -143 record --label killed -- sh -c 'kill -TERM $$'
 	run -127 record --label absent -- no-such-program

@@ -115,24 +115,24 @@ discovery:
 	cp home/router.json good.json
 	printf '{' >home/router.json
 	kill -HUP "$router"
-	wait_until grep -q 'config error: line 1: .*; the last good configuration stays' log
+	eventually grep -q 'config error: line 1: .*; the last good configuration stays' log
 	sed 's/}$/,"peers":{"\xff":[]}}/' good.json >home/router.json
 	kill -HUP "$router"
-	wait_until grep -q 'config error: line 1: not UTF-8; the last good configuration stays' log
+	eventually grep -q 'config error: line 1: not UTF-8; the last good configuration stays' log
 	sed 's/router-state/other-state/' good.json >home/router.json
 	kill -HUP "$router"
-	wait_until grep -q 'state_dir: changed' log
+	eventually grep -q 'state_dir: changed' log
 	request alpha 1 beta
-	wait_until test -s home/instances/alpha/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/1.json
 	assert_equal "$(verdict alpha 1)" "accepted peer_routed"
 	cp good.json home/router.json
 	mkdir -p home/instances/gamma/{inbox,peer}/{notices,messages} home/instances/gamma/outbox
 	select_members alpha beta gamma
 	kill -HUP "$router"
-	wait_until grep -q 'instance added: gamma' log
-	wait_until test -s home/router-state/gamma/first-seen.json
+	eventually grep -q 'instance added: gamma' log
+	eventually test -s home/router-state/gamma/first-seen.json
 	request gamma 1 beta
-	wait_until test -s home/instances/gamma/outbox/results/1.json
+	eventually test -s home/instances/gamma/outbox/results/1.json
 	assert_equal "$(verdict gamma 1)" "accepted peer_routed"
 	[ ! -e home/other-state ]
 }
@@ -186,14 +186,14 @@ $PWD/a	rw"
 	task() { printf '{"contract_version":"2","req_id":"%s","draft":{"to":["agent.beta@local"],"subject":"","body_text":""}}' "$1" >a/outbox/.t; mv a/outbox/.t a/outbox/req-"$1".json; }
 	amap-router --config c.json run --interval 60 >log 2>&1 3>&- &
 	router=$!
-	wait_until test -s state/status.json
+	eventually test -s state/status.json
 	task 1
-	wait_until test -s a/outbox/results/1.json
+	eventually test -s a/outbox/results/1.json
 	policy new
 	kill -HUP "$router"
 	reloaded() { [ "$(jq .polls state/status.json)" = 2 ]; }
-	wait_until reloaded
+	eventually reloaded
 	task 2
-	wait_until test -s a/outbox/results/2.json
+	eventually test -s a/outbox/results/2.json
 	assert_equal "$(find b/inbox/notices -type f | wc -l) $(find new/inbox/notices -type f | wc -l)" "1 1"
 }

@@ -14,15 +14,15 @@ hostile='</pre></article><script>alert(1)</script><img src=x onerror=\"alert(2)\
 	request alpha 1 beta ".draft.subject = \"one $hostile\" | .draft.subject |= gsub(\"[\\u0000-\\u001f\\u007f]\"; \"\") | .draft.body_text = \"first line\\nsecond $hostile\""
 	request alpha 2 gamma ".draft.body_text = \"mail $hostile\""
 	request gamma 3 beta ".draft.body_text = \"held $hostile\""
-	wait_until test -s home/instances/gamma/outbox/results/3.json
-	wait_until test -s home/instances/alpha/outbox/results/2.json
+	eventually test -s home/instances/gamma/outbox/results/3.json
+	eventually test -s home/instances/alpha/outbox/results/2.json
 	mkdir -p home/instances/beta/outbox/ext/claude-code/outcomes
 	id=$(jq -r .message_id home/instances/alpha/outbox/results/1.json)
 	jq -nc --arg id "$id" '{outcome: "refused", ts: "t", tree: "peer", notice_id: $id, detail: "<b>"}' >o
 	mv o home/instances/beta/outbox/ext/claude-code/outcomes/peer-"$id".json
-	wait_until test -s home/router-state/beta/outcomes/peer-"$id".refused.json
+	eventually test -s home/router-state/beta/outcomes/peer-"$id".refused.json
 	kill -HUP "$router"
-	wait_until status_is .polls 2
+	eventually status_is .polls 2
 	jq -nc --arg x "$(printf '<i>"%s"' "kernel")" '{kernel: $x, "<u>": {load: [0.5, 1]}}' >facts.json
 	run -0 router console --html page.html --host-facts facts.json
 	assert_output ""
@@ -54,7 +54,7 @@ hostile='</pre></article><script>alert(1)</script><img src=x onerror=\"alert(2)\
 	assert_line --partial 'unhealthy: no status document'
 	start_router 60
 	for i in $(seq -w 60); do put alpha "$i" "{\"contract_version\":\"2\",\"req_id\":\"$i\",\"draft\":{\"to\":[\"beta@fleet.example\"],\"subject\":\"\",\"body_text\":\"text $i\"}}"; done
-	wait_until test -s home/instances/alpha/outbox/results/60.json
+	eventually test -s home/instances/alpha/outbox/results/60.json
 	long=$(jq -r .message_id home/instances/alpha/outbox/results/60.json)
 	messages=home/instances/beta/peer/messages
 	jq -c '.body_text = "x" * 100000' $messages/notice-"$long".json >m && mv m $messages/notice-"$long".json

@@ -32,7 +32,7 @@ start() {
 
 started() {
 	start --detach --interval "${1:-60}"
-	wait_until test -s home/router-state/status.json
+	eventually test -s home/router-state/status.json
 }
 
 @test "a delegation is delivered by a router without network, capabilities, shell, or anything to write but its own" {
@@ -40,11 +40,11 @@ started() {
 	own
 	started
 	request alpha 1 beta
-	wait_until test -s home/instances/alpha/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/1.json
 	assert_equal "$(verdict alpha 1)" "accepted peer_routed"
 	assert_equal "$(stat -c '%u:%g %a' home/instances/beta/peer/notices/notice-*.json)" "$U:$U 600"
 	docker kill --signal HUP amap-router-local
-	wait_until status_is .totals.found_by_event 1
+	eventually status_is .totals.found_by_event 1
 	documents_are_sound
 
 	# What docker was told, and what the kernel says of the process.
@@ -80,12 +80,13 @@ Seccomp: 2"
 }
 
 @test "22.4 SIGTERM ends it with exit 0; what it knows outlives the container; a policy that is renamed into place is read" {
+	timed
 	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta
 	own
 	started 60
 	cp home/router-state/alpha/first-seen.json marker
 	request alpha 1 alpha
-	wait_until test -s home/instances/alpha/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/1.json
 	SECONDS=0
 	docker stop --time 20 amap-router-local
 	[ "$SECONDS" -lt 10 ]
@@ -95,14 +96,14 @@ Seccomp: 2"
 
 	# Started again under its name. The configuration is seen by its directory, never as one pinned file.
 	docker start amap-router-local
-	wait_until status_is .polls 1
+	eventually status_is .polls 1
 	jq '.peer_senders = {alpha: ["beta"]}' home/router.json >home/new
 	mv home/new home/router.json
 	docker kill --signal HUP amap-router-local
-	wait_until status_is .polls 2
+	eventually status_is .polls 2
 	request alpha 2 beta
 	request beta 1 alpha
-	wait_until test -s home/instances/alpha/outbox/results/2.json -a -s home/instances/beta/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/2.json -a -s home/instances/beta/outbox/results/1.json
 	assert_equal "$(verdict alpha 2), $(verdict beta 1)" "queued_for_human recipient_not_allowlisted, accepted peer_routed"
 	assert_equal "$(docker ps --all --format '{{.Names}}')" amap-router-local
 	run -125 start --detach
@@ -134,7 +135,7 @@ Seccomp: 2"
 
 	# While a router runs, under another name; a terminal only for who has one on both sides.
 	script -qefc "sh '$TOP/sh/router-start.sh' --config home/router.json --user $U:$U --name amap-router-local" typed </dev/null >/dev/null 3>&- &
-	wait_until test -s home/router-state/status.json
+	eventually test -s home/router-state/status.json
 	assert_equal "$(docker inspect --format '{{.Config.Tty}} {{.HostConfig.AutoRemove}} {{.HostConfig.RestartPolicy.Name}}' amap-router-local)" "true true no"
 	run -0 --separate-stderr start -- status --check
 	assert_regex "$output" '^healthy: '
@@ -180,11 +181,11 @@ Seccomp: 2"
 	own
 	mv home/router.json 'the policy.json'
 	run -0 --separate-stderr sh "$TOP/sh/router-start.sh" --config 'the policy.json' --user $U:$U --detach --interval 0.5 --image other
-	wait_until test -s home/router-state/status.json
+	eventually test -s home/router-state/status.json
 	assert_equal "$(docker inspect amap-router-local | jq -r '.[0].Mounts[] | select(.Destination | endswith(".json")) | "\(.Source) \(.RW)"')" \
 	    "$PWD/the policy.json false"
 	assert_equal "$(docker inspect amap-router-local | jq -r '.[0].Config.Image')" other
 	request beta 1 alpha
-	wait_until test -s home/instances/beta/outbox/results/1.json
+	eventually test -s home/instances/beta/outbox/results/1.json
 	assert_equal "$(verdict beta 1)" "accepted peer_routed"
 }

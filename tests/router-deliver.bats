@@ -359,14 +359,14 @@ null'
 	start_router 60
 	request alpha 1 beta
 	request gamma 1 alpha
-	wait_until test -s home/instances/gamma/outbox/results/1.json
+	eventually test -s home/instances/gamma/outbox/results/1.json
 	request alpha 2 beta
-	wait_until test -s home/instances/alpha/outbox/results/2.json
+	eventually test -s home/instances/alpha/outbox/results/2.json
 	printf '{}' >home/instances/alpha/inbox/notices/notice-foreign.json
 	request gamma 2 alpha
-	wait_until test -s home/instances/gamma/outbox/results/2.json
+	eventually test -s home/instances/gamma/outbox/results/2.json
 	request alpha 3 beta
-	wait_until test -s home/instances/alpha/outbox/results/3.json
+	eventually test -s home/instances/alpha/outbox/results/3.json
 	for i in 1 2 3; do
 		id=$(jq -r .message_id home/instances/alpha/outbox/results/$i.json)
 		jq .message.sender_exposure.external_mail_delivered home/instances/beta/peer/notices/notice-"$id".json

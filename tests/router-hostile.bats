@@ -27,7 +27,7 @@ sized() {
 ask() {
 	local from=${EPOCHREALTIME/./}
 	put beta "$1" "$(task "$1" gamma)"
-	wait_until test -s home/instances/beta/outbox/results/"$1".json
+	eventually test -s home/instances/beta/outbox/results/"$1".json
 	took=$(((${EPOCHREALTIME/./} - from) / 1000))
 	[[ $(<home/instances/beta/outbox/results/"$1".json) == *'"accepted"'*'"peer_routed"'* ]]
 }
@@ -65,7 +65,7 @@ in_time() {
 		in_time "h-$label"
 		kill -0 "$router"
 		chmod 755 home/instances/alpha/outbox
-		wait_until rm -rf home/instances/alpha/outbox
+		eventually rm -rf home/instances/alpha/outbox
 		mkdir -p home/instances/alpha/outbox/{results,processed}
 		amap-router check home/router-state >checked || { cat checked >&2; false; }
 		# The next one begins with the same ids.
@@ -89,7 +89,7 @@ in_time() {
 	kill -CONT "$router"
 	for i in 1 2 3; do in_time "n$i"; done
 	request alpha a beta
-	wait_until test -s home/instances/alpha/outbox/results/a.json
+	eventually test -s home/instances/alpha/outbox/results/a.json
 	assert_equal "$(verdict alpha a)" "accepted peer_routed"
 	in_time n4
 	assert_equal "$(grep -c 'are no requests' log)" 1
@@ -104,7 +104,7 @@ in_time() {
 	for i in $(seq 30); do task "$i" beta >batch/req-$i.json; done
 	mv batch/*.json home/instances/alpha/outbox/
 	kill -CONT "$router"
-	for i in $(seq 30); do wait_until test -s home/instances/alpha/outbox/results/$i.json; done
+	for i in $(seq 30); do eventually test -s home/instances/alpha/outbox/results/$i.json; done
 	grep -q 'more happened than the kernel could tell' log
 	assert_equal "$(notices beta peer)" 30
 }
@@ -114,9 +114,9 @@ in_time() {
 	mkdir batch
 	for i in $(seq -w 300); do task "$i" beta >batch/req-$i.json; done
 	mv batch/*.json home/instances/alpha/outbox/ 2>/dev/null || true	# mv looks back at what has been taken
-	wait_until test -s home/instances/alpha/outbox/results/300.json
+	eventually test -s home/instances/alpha/outbox/results/300.json
 	all_answered() { [ "$(ls home/instances/alpha/outbox/results | wc -l)" = 300 ]; }
-	wait_until all_answered
+	eventually all_answered
 	assert_equal "$(notices beta peer)" 300
 	run -0 amap-router check home/router-state
 	assert_output "0 problems, 0 notes"

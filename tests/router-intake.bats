@@ -111,6 +111,7 @@ wide_fleet() {
 }
 
 @test "25.13 a quarantine copy that cannot be written is told; 25.14 a huge staged file is not read whole" {
+	timed
 	fleet '"task_graph":"all"' alpha beta
 	mkdir -p home/router-state/alpha
 	: >home/router-state/alpha/quarantine

@@ -73,12 +73,12 @@ original_home() {
 	sha256sum --quiet -c before
 	# The same bytes again are resumed, other bytes refused, the quarantined name stays quarantined.
 	cp home/instances/alpha/outbox/processed/req-00000001.json t && put alpha 00000001 "$(cat t)"
-	wait_until test ! -e home/instances/alpha/outbox/req-00000001.json
+	eventually test ! -e home/instances/alpha/outbox/req-00000001.json
 	request alpha 00000000 beta '.draft.subject = "other"'
 	request beta 00000002 alpha ".in_reply_to = \"$N\""
 	request beta 00000003 gamma ".in_reply_to = \"$M\""
-	wait_until test -s home/instances/beta/outbox/results/00000003.json
-	wait_until test ! -e home/instances/alpha/outbox/req-00000000.json
+	eventually test -s home/instances/beta/outbox/results/00000003.json
+	eventually test ! -e home/instances/alpha/outbox/req-00000000.json
 	assert_equal "$(verdict alpha 00000000)" "rejected req_id_reused"
 	assert_equal "$(verdict beta 00000002) $(verdict beta 00000003)" "accepted peer_routed accepted recipient_bound"
 	assert_equal "$(jq -r .message.in_reply_to home/instances/alpha/peer/notices/*.json home/instances/gamma/inbox/notices/*.json | xargs)" "$N $M"
@@ -99,13 +99,13 @@ original_home() {
 	request alpha 1 beta
 	request gamma 1 beta
 	request beta 1 alpha
-	wait_until test -s home/instances/beta/outbox/results/1.json
+	eventually test -s home/instances/beta/outbox/results/1.json
 	id=$(jq -r .message_id home/instances/alpha/outbox/results/1.json)
 	mkdir -p home/instances/beta/outbox/ext/claude-code/outcomes
 	jq -nc --arg id "$id" '{outcome: "denied", ts: "t", tree: "peer", notice_id: $id}' >home/instances/beta/outbox/ext/claude-code/outcomes/.t
 	mv home/instances/beta/outbox/ext/claude-code/outcomes/.t home/instances/beta/outbox/ext/claude-code/outcomes/peer-"$id".json
 	kill -HUP "$router"
-	wait_until test -s home/router-state/beta/outcomes/peer-"$id".denied.json
+	eventually test -s home/router-state/beta/outcomes/peer-"$id".denied.json
 	stop_router
 	cd home/router-state
 	shape() { jq -cS 'to_entries | map(.key + ":" + (.value | type)) | sort | join(" ")' "$@" | sort -u; }

@@ -116,7 +116,7 @@ recipient: beta@fleet.example"
 	rm $outcomes/*
 	outcome "$2" delivered && ln -f $outcomes/peer-"$2".json hard
 	start_router 0.1
-	wait_until status_is '.polls > 2' true
+	eventually status_is '.polls > 2' true
 	sleep 0.5
 	assert_equal "$(grep -c 'left alone' log)" 1
 	# A symlinked directory is not entered.
@@ -207,10 +207,10 @@ recipient: beta@fleet.example"
 	setup_placed
 	start_router 60
 	set -- $(ids)
-	listed() { wait_until status_is "[.polls, (.instances.beta.placed_but_denied | map(.notice_id))]" "[$1,$2]"; }
+	listed() { eventually status_is "[.polls, (.instances.beta.placed_but_denied | map(.notice_id))]" "[$1,$2]"; }
 	again() { kill -HUP "$router"; }
 	outcome "$1" denied
-	wait_until test -s home/router-state/beta/outcomes/peer-"$1".denied.json
+	eventually test -s home/router-state/beta/outcomes/peer-"$1".denied.json
 	again
 	listed 2 "[\"$1\"]"
 	mv home/router-state/beta/outcomes kept
@@ -227,11 +227,11 @@ recipient: beta@fleet.example"
 	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta
 	start_router 60
 	for i in 1 2 3 4; do request alpha $i beta; done
-	wait_until test -s home/instances/alpha/outbox/results/4.json
+	eventually test -s home/instances/alpha/outbox/results/4.json
 	set -- $(ids)
 	outbox=home/instances/beta/outbox
 	outcomes=$outbox/ext/claude-code/outcomes
-	consumed() { wait_until test -s home/router-state/beta/outcomes/peer-"$1".delivered.json; }
+	consumed() { eventually test -s home/router-state/beta/outcomes/peer-"$1".delivered.json; }
 	mkdir $outbox/ext
 	sleep 0.1
 	mkdir $outbox/ext/claude-code
@@ -255,7 +255,7 @@ recipient: beta@fleet.example"
 	mv $outbox old && mv new $outbox
 	consumed "$4"
 	request beta 1 alpha
-	wait_until test -s home/instances/beta/outbox/results/1.json
+	eventually test -s home/instances/beta/outbox/results/1.json
 	stop_router
 	assert_equal "$(jq -c '[.polls, .instances.beta.totals.peer_delivered, .totals.instance_errored]' home/router-state/status.json)" '[1,4,0]'
 }

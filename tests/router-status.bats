@@ -14,9 +14,9 @@ router() {
 	assert_equal "$(stat -c %a home/router-state/status.json)" 600
 	assert_equal "$(jq -c '.instances.alpha | [.last_summary.first_sight, .last_summary.quarantined, .last_summary.rejected, .last_error_ts, has("peer_alerts")]' home/router-state/status.json)" '[1,1,1,null,false]'
 	request alpha 1 beta
-	wait_until test -s home/instances/alpha/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/1.json
 	kill -HUP "$router"
-	wait_until status_is .polls 2
+	eventually status_is .polls 2
 	assert_equal "$(jq -c '.instances.alpha.last_summary | [.outbound_seen, .drained, .accepted, .first_sight]' home/router-state/status.json)" '[1,1,1,0]'
 	assert_equal "$(jq -c '.instances.alpha.last_summary | keys - ["found_by_event","found_by_scan","held_released","held_denied"]' home/router-state/status.json)" \
 	    '["accepted","drained","first_sight","outbound_errored","outbound_req_id_reused","outbound_resumed","outbound_seen","outbound_skipped_bad_name","peer_alerts","peer_ambiguous_target","peer_delivered","peer_denied","peer_dsn_failed","peer_dsn_sent","peer_held","peer_inject_failed","peer_outcome_discarded","peer_outcome_errored","peer_outcomes_seen","peer_placed_denied","peer_refused","quarantined","queued_for_human","rejected"]'
@@ -31,7 +31,7 @@ router() {
 	start_router 60
 	select_members beta
 	kill -HUP "$router"
-	wait_until status_is .polls 2
+	eventually status_is .polls 2
 	assert_equal "$(jq -c '[.admitted, (.instances | keys)]' home/router-state/status.json)" '[["beta"],["alpha","beta"]]'
 }
 
@@ -80,7 +80,7 @@ router() {
 	once
 	request beta 1 alpha
 	start_router 60
-	wait_until status_is .instances.beta.held 1
+	eventually status_is .instances.beta.held 1
 	run -0 router status
 	assert_line --index 1 "alpha  drained=0 accepted=0 rejected=0 for_human=0 quarantined=0 errors=0"
 	assert_line --index 2 "beta  drained=1 accepted=0 rejected=0 for_human=1 quarantined=0 errors=0"
@@ -94,7 +94,7 @@ router() {
 	fleet '"task_graph":"all"' alpha beta
 	start_router 60
 	request alpha 1 beta
-	wait_until test -s home/instances/alpha/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/1.json
 	stop_router
 	run -0 router status --prometheus
 	assert_line 'amap_router_accepted_total{instance="alpha"} 1'
@@ -109,7 +109,7 @@ router() {
 	select_members alpha alpha-x
 	request alpha 0 beta
 	start_router 5
-	wait_until test -s home/roster/roster.json
+	eventually test -s home/roster/roster.json
 	[ ! home/roster/roster.json -ot home/instances/alpha/outbox/results/0.json ]
 	assert_equal "$(jq -cS 'del(.written_at)' home/roster/roster.json)" \
 	    '{"contract_version":"2","interval_s":5,"members":[{"address":"alpha-x@fleet.example","state":"admitted"},{"address":"alpha@fleet.example","state":"admitted"}],"router":"amap.router@fleet.example"}'
@@ -120,26 +120,26 @@ router() {
 	select_members
 	kill -HUP "$router"
 	roster_empty() { [ "$(jq -c .members home/roster/roster.json)" = '[]' ]; }
-	wait_until roster_empty
+	eventually roster_empty
 	documents_are_sound
 }
 
 @test "27.15 roster: what keeps it from being written leaves the old one, and is told once" {
 	fleet '"task_graph":"all"' alpha
 	start_router 0.1
-	wait_until test -s home/roster/roster.json
+	eventually test -s home/roster/roster.json
 	printf '[' >home/selected.json
-	wait_until grep -q 'roster skipped: the verdict is unavailable' log
+	eventually grep -q 'roster skipped: the verdict is unavailable' log
 	cp home/roster/roster.json old
 	sleep 0.4
 	cmp home/roster/roster.json old
 	assert_equal "$(grep -c 'roster skipped' log)" 1
 	select_members alpha
 	rm -r home/roster
-	wait_until grep -q 'roster skipped: its directory is absent' log
+	eventually grep -q 'roster skipped: its directory is absent' log
 	[ ! -e home/roster ]
 	: >home/roster
-	wait_until grep -q 'roster not written' log
+	eventually grep -q 'roster not written' log
 }
 
 @test "27.15 roster: a directory that cannot be written is skipped, and told once" {
@@ -148,9 +148,9 @@ router() {
 	unshare --user --map-root-user --mount sh -c 'mount --bind home/roster home/roster && mount -o remount,ro,bind home/roster &&
 	    exec amap-router --config home/router.json run --interval 0.1' >log 2>&1 3>&- &
 	router=$!
-	wait_until grep -q 'roster skipped: Read-only file system' log
+	eventually grep -q 'roster skipped: Read-only file system' log
 	more_polls() { [ "$(jq .polls home/router-state/status.json)" -gt 3 ]; }
-	wait_until more_polls
+	eventually more_polls
 	assert_equal "$(grep -c roster log) $(ls home/roster)" "1 "
 	stop_router
 }
@@ -160,7 +160,7 @@ router() {
 	printf '{"state_dir":"%s/state","instances":{"alpha":{"handoff_dir":"%s/a"}}}' "$PWD" "$PWD" >c.json
 	amap-router --config c.json run --interval 60 >log 2>&1 3>&- &
 	router=$!
-	wait_until grep -q 'roster skipped: the fleet is authored' log
+	eventually grep -q 'roster skipped: the fleet is authored' log
 	[ ! -e roster/roster.json ]
 }
 
@@ -196,7 +196,7 @@ router() {
 	rm home/router-state/status.json
 	unshare --user --map-root-user --pid --fork amap-router --config home/router.json run --interval 60 >log 2>&1 3>&- &
 	outer=$!
-	wait_until test -s home/router-state/status.json
+	eventually test -s home/router-state/status.json
 	pkill -TERM -P "$outer"
 	wait "$outer"
 	tail -n 1 log | grep -q 'router stopped'
@@ -207,11 +207,11 @@ router() {
 	perl -MSocket -e 'socket(S, PF_UNIX, SOCK_DGRAM, 0) && bind(S, sockaddr_un("notify")) or die; $| = 1;
 	    while (defined recv(S, $m, 99, 0)) { print "$m\n" }' >told 3>&- &
 	listener=$!
-	wait_until test -S notify
+	eventually test -S notify
 	NOTIFY_SOCKET=$PWD/notify start_router 60
-	wait_until grep -q READY=1 told
+	eventually grep -q READY=1 told
 	stop_router
-	wait_until grep -q STOPPING=1 told
+	eventually grep -q STOPPING=1 told
 	kill "$listener"
 }
 
@@ -219,18 +219,18 @@ router() {
 	fleet '"task_graph":"all"' alpha beta
 	start_router 0.2
 	request alpha 1 beta
-	wait_until test -s home/instances/alpha/outbox/results/1.json
+	eventually test -s home/instances/alpha/outbox/results/1.json
 	# A link is no event that the router listens to.
 	request alpha 2 beta
-	wait_until test -s home/instances/alpha/outbox/results/2.json
+	eventually test -s home/instances/alpha/outbox/results/2.json
 	jq -nc '{contract_version: "2", req_id: "3", draft: {to: ["beta@fleet.example"], subject: "", body_text: ""}}' >home/instances/alpha/t
 	kill -STOP "$router"
 	ln home/instances/alpha/t home/instances/alpha/outbox/req-3.json
 	rm home/instances/alpha/t
 	kill -CONT "$router"
-	wait_until test -s home/instances/alpha/outbox/results/3.json
+	eventually test -s home/instances/alpha/outbox/results/3.json
 	assert_equal "$(verdict alpha 3)" "accepted peer_routed"
-	wait_until status_is '.instances.alpha.totals | [.found_by_event, .found_by_scan]' '[2,1]'
+	eventually status_is '.instances.alpha.totals | [.found_by_event, .found_by_scan]' '[2,1]'
 }
 
 @test "an outbox that is replaced is watched again" {
@@ -240,8 +240,8 @@ router() {
 	mkdir home/instances/alpha/outbox
 	sleep 0.5
 	request alpha 1 beta
-	wait_until test -s home/instances/alpha/outbox/results/1.json
-	wait_until status_is '.instances.alpha.totals.found_by_event' '1'
+	eventually test -s home/instances/alpha/outbox/results/1.json
+	eventually status_is '.instances.alpha.totals.found_by_event' '1'
 	assert_equal "$(jq -c '.totals.instance_errored' home/router-state/status.json)" 0
 }
 

@@ -62,7 +62,7 @@ notices() {
 start_router() {
 	amap-router --config home/router.json run --interval "${1:-60}" >log 2>&1 3>&- &
 	router=$!
-	wait_until test -s home/router-state/status.json
+	eventually test -s home/router-state/status.json
 }
 
 stop_router() {
@@ -71,19 +71,7 @@ stop_router() {
 	router=
 }
 
-# wait_until COMMAND...: at most about ten seconds.
-wait_until() {
-	local i
-	for i in $(seq 500); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.02
-	done
-	echo "never true: $*" >&2
-	[ ! -e log ] || tail -n 5 log | cut -c1-200 >&2
-	return 1
-}
-
-# status_is FILTER VALUE: what jq says of status.json, for wait_until.
+# status_is FILTER VALUE: what jq says of status.json, for eventually.
 status_is() {
 	[ "$(jq -c "$1" home/router-state/status.json)" = "$2" ]
 }

@@ -12,7 +12,7 @@ load router
 	assert_equal "$(verdict alpha 00000000)" "rejected quarantined_pre_approval"
 
 	request alpha 00000001 beta '.draft.body_text = "list\nfiles"'
-	wait_until test -s home/instances/alpha/outbox/results/00000001.json
+	eventually test -s home/instances/alpha/outbox/results/00000001.json
 	assert_equal "$(verdict alpha 00000001)" "accepted peer_routed"
 	id=$(jq -r .message_id home/instances/alpha/outbox/results/00000001.json)
 	assert_equal "$(jq -r '.message.preview, .kind' home/instances/beta/peer/notices/notice-"$id".json)" $'list files\npeer'
@@ -24,7 +24,7 @@ load router
 	request beta 2 alpha
 	request beta 3 gamma
 	request beta 4 beta
-	wait_until test -s home/instances/beta/outbox/results/4.json
+	eventually test -s home/instances/beta/outbox/results/4.json
 	assert_equal "$(for i in 1 2 3 4; do verdict beta $i; done)" "accepted peer_routed
 queued_for_human recipient_not_allowlisted
 rejected recipient_unknown

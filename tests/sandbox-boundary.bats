@@ -140,7 +140,7 @@ outer_cwd EACCES"
 	amap-render-policy --member alpha --run-as "$run_as" <members >alpha.yaml
 	amap-sandbox sandbox create --name alpha --policy alpha.yaml --driver-config-json "$(driver alpha)" --detach --no-tty -- \
 		sh -c 'for a in $1; do printf "%s\t%s\n" "$a" "$(/opt/amap/payload/attempt "$a" /tmp)"; done >/sandbox/answers; sleep 600' sh "$acts"
-	timeout 20 sh -c 'until amap-sandbox sandbox exec --name alpha --no-tty --no-login-shell -- grep -q inet /sandbox/answers </dev/null; do sleep 0.1; done'
+	eventually sh -c 'amap-sandbox sandbox exec --name alpha --no-tty --no-login-shell -- grep -q inet /sandbox/answers </dev/null'
 	sleep 0.2
 	run -0 inside alpha cat /sandbox/answers
 	assert_output "$(column refused-acts 2)"
@@ -184,7 +184,7 @@ outer_cwd EACCES"
 	armed alpha
 	name=amap-test-$$-$BATS_TEST_NUMBER
 	"$PUBLIC/attempt" abstract_listen $name >listening 3>&- &
-	timeout 10 sh -c 'until grep -q listening listening; do sleep 0.05; done'
+	eventually grep -q listening listening
 	run -0 "$PUBLIC/attempt" abstract $name
 	assert_output OK
 	run -0 inside alpha /sandbox/attempt abstract $name
@@ -214,7 +214,7 @@ outer_cwd EACCES"
 		echo x >/dev/udp/198.51.100.7/53
 		exec 3<>/dev/tcp/127.0.0.1/9
 		exec sleep 600'
-	timeout 10 sh -c 'until amap-sandbox logs one | grep -q "127.0.0.1/9"; do sleep 0.05; done'
+	eventually sh -c 'amap-sandbox logs one | grep -q "127.0.0.1/9"'
 	run -0 amap-sandbox logs one
 	assert_equal "$(grep -c ': /dev/.*Network is unreachable' <<<"$output")" 5
 	assert_line --partial '127.0.0.1/9: Connection refused'
@@ -243,7 +243,7 @@ for port in range(1, 3000):
 unix()
 print("errno", last, flush=True)
 time.sleep(600)'
-	timeout 20 sh -c 'until amap-sandbox logs one | grep -q "errno 101"; do sleep 0.05; done'
+	eventually sh -c 'amap-sandbox logs one | grep -q "errno 101"'
 	run -0 amap-sandbox logs one -n 5000
 	[ "$(grep -c DENIED <<<"$output")" -le 200 ]
 	[ "$(grep -c DENIED <<<"$output")" -ge 20 ]

@@ -13,17 +13,17 @@ runs() {
 	esac
 }
 
-gone() { timeout 20 sh -c 'for p; do while [ -e /proc/$p ] && ! grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null; do sleep 0.05; done; done' sh "$@"; }
+gone() { timeout 60 sh -c 'for p; do while [ -e /proc/$p ] && ! grep -q "^State:.*[ZX]" /proc/$p/status 2>/dev/null; do sleep 0.05; done; done' sh "$@"; }
 
 phase() { amap-sandbox sandbox get "$1" -o json | jq -r '.phase, .conditions[0].reason'; }
-until_phase() { timeout 20 sh -c 'until amap-sandbox sandbox get "$1" -o json | grep -q "\"phase\": \"$2\""; do sleep 0.05; done' sh "$1" "$2"; }
+until_phase() { eventually sh -c 'amap-sandbox sandbox get "$1" -o json | grep -q "\"phase\": \"$2\""' sh "$1" "$2"; }
 
 @test "kill -9 of any of its processes takes all with it, and delete leaves nothing" {
 	for victim in supervisor outer init main; do
 		box one
 		amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sleep 600 </dev/null >/dev/null 2>&1 3>&- &
 		entered=$!
-		timeout 10 sh -c 'until [ "$(amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- ps ax </dev/null | grep -c "sleep 600")" -ge 3 ]; do sleep 0.1; done'
+		eventually sh -c '[ "$(amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- ps ax </dev/null | grep -c "sleep 600")" -ge 3 ]'
 		all="$(runs one supervisor) $(runs one outer) $(runs one init) $(runs one main)"
 		kill -9 "$(runs one $victim)"
 		gone $all $entered
@@ -80,16 +80,16 @@ secret"
 	amap-sandbox sandbox create --name one --restart-policy always --detach --no-tty -- \
 		sh -c 'echo x >>/sandbox/runs; [ "$(wc -l </sandbox/runs)" -lt 2 ] || exec sleep 600'
 	cp --remove-destination "$BIN/amap-confine" here
-	timeout 20 sh -c 'until [ "$(wc -l <state/sandboxes/default--one/home/runs)" -eq 2 ]; do sleep 0.05; done'
+	eventually sh -c '[ "$(wc -l <state/sandboxes/default--one/home/runs)" -eq 2 ]'
 	until_phase one Ready
 	run -0 inside one true
 	# absent for a while: tried again until it is there
 	amap-sandbox sandbox create --name two --restart-policy always --detach --no-tty -- sh -c 'echo x >>/sandbox/runs; exec sleep 600'
 	rm here/amap-confine
 	kill -9 "$(runs two main)"
-	timeout 20 sh -c 'until amap-sandbox logs two | grep -q "bwrap: .*No such file"; do sleep 0.1; done'
+	eventually sh -c 'amap-sandbox logs two | grep -q "bwrap: .*No such file"'
 	cp "$BIN/amap-confine" here
-	timeout 20 sh -c 'until [ "$(wc -l <state/sandboxes/default--two/home/runs)" -eq 2 ]; do sleep 0.1; done'
+	eventually sh -c '[ "$(wc -l <state/sandboxes/default--two/home/runs)" -eq 2 ]'
 }
 
 @test "state of another boot, and of numbers used again, is not believed" {
@@ -191,7 +191,7 @@ on-failure
 	inside alpha sh -c 'echo kept >/sandbox/file; echo sent >/opt/amap/lanes/outbox/file'
 	was=$(runs alpha main)
 	kill -9 "$was"
-	timeout 20 sh -c 'until [ "$(amap-sandbox sandbox get alpha -o json | jq -c "[.phase, .restart_count]")" = "[\"Ready\",1]" ]; do sleep 0.05; done'
+	eventually sh -c '[ "$(amap-sandbox sandbox get alpha -o json | jq -c "[.phase, .restart_count]")" = "[\"Ready\",1]" ]'
 	[ "$(runs alpha main)" != "$was" ]
 	run -0 inside alpha cat /sandbox/file /opt/amap/lanes/outbox/file
 	assert_output "kept
@@ -255,7 +255,7 @@ ContainerStopped"
 		run -0 find state -mindepth 2 -not -path 'state/etc/*'
 		assert_output ""
 	done
-	timeout 20 sh -c 'while grep -qs "$1" /proc/[0-9]*/mountinfo; do sleep 0.1; done' sh "$BATS_TEST_TMPDIR"
+	eventually sh -c '! grep -qs "$1" /proc/[0-9]*/mountinfo' sh "$BATS_TEST_TMPDIR"
 }
 
 # on_a_small_disk: runs the script on standard input, with the state on a disk that "fill" fills.
@@ -303,10 +303,11 @@ Created sandbox: two"
 }
 
 @test "a full disk leaves no line of the log that the next one goes on with" {
+	timed
 	on_a_small_disk <<-'END'
 	amap-sandbox sandbox create --name one --tty --detach -- sh -c 'stty -echo; while read -r n; do seq -f "line %g" "$n"; echo "end $n"; done'
 	fill
-	say() { (echo "$1"; sleep 0.3) | timeout 5 sh -c 'cat; printf "\020\021"' | timeout 5 amap-sandbox sandbox connect one >/dev/null; }
+	say() { (echo "$1"; sleep 0.3) | timeout 60 sh -c 'cat; printf "\020\021"' | timeout 5 amap-sandbox sandbox connect one >/dev/null; }
 	say 400
 	rm small/fill
 	say 3

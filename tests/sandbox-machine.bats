@@ -141,6 +141,7 @@ with_settings() {
 }
 
 @test "B58 a state directory with a path too long for a socket is no hindrance" {
+	timed
 	deep=$PWD/$(printf 'd%.0s' $(seq 120))
 	mkdir -m 700 "$deep"
 	[ -z "$as" ] || chown 1000:1000 "$deep"
@@ -173,7 +174,7 @@ Error:   × sandbox provisioning timed out after 1s. Last reported status: Start
 	for verb in "$create" "sandbox start one"; do
 		# shellcheck disable=SC2086
 		(rc=0; $as env PATH="$PWD/bin:$PATH" amap-sandbox $verb >made 2>&1 || rc=$?; echo "$rc" >>made) 3>&- &
-		timeout 10 sh -c 'until pgrep -f "sh $1/bin/bwrap" >/dev/null; do sleep 0.02; done' sh "$PWD"
+		eventually sh -c 'pgrep -f "sh $1/bin/bwrap" >/dev/null' sh "$PWD"
 		run -0 $as amap-sandbox sandbox stop one
 		assert_output "✓ Stopped sandbox one"
 		run -0 $as amap-sandbox sandbox get one -o json
@@ -189,13 +190,13 @@ Error:   × sandbox provisioning timed out after 1s. Last reported status: Start
 	# while it takes the paths of the policy, and when all but the filter of system calls is given up
 	for step in landlock_add_rule landlock_restrict_self; do
 		run $as pretend kill $step -- amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'touch /sandbox/ran; sleep 600'
-		timeout 10 $as sh -c 'until amap-sandbox sandbox get one -o json | grep -q "\"phase\": \"Error\""; do sleep 0.02; done'
+		eventually $as sh -c 'amap-sandbox sandbox get one -o json | grep -q "\"phase\": \"Error\""'
 		run -0 $as amap-sandbox sandbox get one -o json
 		assert_equal "$(jq -c '[.exit_code, .conditions[0].reason]' <<<"$output")" '[137,"MainProcessExited"]'
 		[ ! -e state/sandboxes/default--one/home/ran ]
-		timeout 10 sh -c 'while grep -qs "$1" /proc/[0-9]*/mountinfo; do sleep 0.02; done' sh "$PWD/state"
+		eventually sh -c '! grep -qs "$1" /proc/[0-9]*/mountinfo' sh "$PWD/state"
 		run -0 $as amap-sandbox sandbox start one
-		timeout 10 sh -c 'until [ -e state/sandboxes/default--one/home/ran ]; do sleep 0.02; done'
+		eventually test -e state/sandboxes/default--one/home/ran
 		run -137 $as pretend kill $step -- amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- touch /sandbox/entered
 		[ ! -e state/sandboxes/default--one/home/entered ]
 		run -0 $as amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sh -c 'ls /proc | grep -c "^[0-9]"'

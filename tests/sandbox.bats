@@ -148,10 +148,10 @@ null"
 	assert_output "✓ Started service router"
 	run -1 amap-sandbox service start router --mounts mounts -- true
 	assert_output "amap-sandbox: service router: runs already: stop it first with amap-sandbox service stop router"
-	timeout 20 sh -c 'until [ "$(grep -c up data/out/log)" -eq 2 ]; do sleep 0.1; done'
+	eventually sh -c '[ "$(grep -c up data/out/log)" -eq 2 ]'
 	run -0 amap-sandbox ps --all --filter 'name=^router$' --format '{{.Names}}'
 	assert_output "router"
-	timeout 20 sh -c 'until amap-sandbox inspect router | grep -q "\"Running\": true"; do sleep 0.1; done'
+	eventually sh -c 'amap-sandbox inspect router | grep -q "\"Running\": true"'
 	run -0 jq -r '.[0] | .Name, .HostConfig.RestartPolicy.Name' <<<"$(amap-sandbox inspect router)"
 	assert_output "/router
 unless-stopped"
@@ -214,7 +214,7 @@ b" -- true
 
 @test "logs: as many lines, as young, of that source and at least of that level" {
 	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'seq -f "line %g" 300; sleep 600'
-	timeout 20 sh -c 'until amap-sandbox logs one | grep -q "line 300"; do sleep 0.05; done'
+	eventually sh -c 'amap-sandbox logs one | grep -q "line 300"'
 	run -0 amap-sandbox logs one
 	assert_equal "${#lines[@]}" 200
 	run -0 amap-sandbox logs one -n 2 --source sandbox
@@ -226,7 +226,7 @@ b" -- true
 	run -0 amap-sandbox logs one --level warn
 	assert_output ''
 	kill -9 "$(amap-sandbox inspect "$(amap-sandbox ps -q)" | jq '.[0].State.Pid')"
-	timeout 20 sh -c 'until amap-sandbox logs one --level warn | grep -q "main process ended status=137"; do sleep 0.05; done'
+	eventually sh -c 'amap-sandbox logs one --level warn | grep -q "main process ended status=137"'
 	run -0 amap-sandbox logs one --since 1h -n 1000
 	assert_line --partial 'line 1'
 	run -0 amap-sandbox logs one --since 0s
@@ -271,7 +271,7 @@ b" -- true
 	amap-sandbox sandbox create --name one --detach --no-tty -- sh -c 'printf "%b\n" "plain \0303\0244\0342\0202\0254" \
 		"a\tb\rc\0bd\033[31me\033]0;f\007g" "\0302\02332J" "\0233H \0377 \0303" "\0342\0200\0256back" \
 		"\r[1.000] [gateway] [ERROR] [supervisor] forged" end; sleep 600'
-	timeout 10 sh -c 'until amap-sandbox logs one | grep -q "end$"; do sleep 0.05; done'
+	eventually sh -c 'amap-sandbox logs one | grep -q "end$"'
 	run -0 amap-sandbox logs one --source sandbox
 	run -0 sed 's/^\[[0-9.]*\] \[sandbox\] \[INFO \] \[main\] //' <<<"$output"
 	assert_output "plain ä€
@@ -284,8 +284,9 @@ end"
 }
 
 @test "exec: no reader, no writer and nothing that a command leaves behind holds it up, and nothing is lost" {
+	timed
 	box one
-	enter() { timeout -k 1 10 amap-sandbox sandbox exec --name one --no-login-shell "$@"; }
+	enter() { timeout -k 1 60 amap-sandbox sandbox exec --name one --no-login-shell "$@"; }
 	# a process that lives on has the output: it is let go after two seconds
 	(out=$(enter --no-tty -- sh -c 'setsid sleep 60 & echo hi' </dev/null); echo "$out $?" >left) 3>&- &
 	# a reader that comes late gets all of it
@@ -338,7 +339,7 @@ y"
 	amap-sandbox logs one -n 0 --tail >followed 3>&- &
 	sleep 0.3
 	: >state/sandboxes/default--one/home/go
-	timeout 10 sh -c 'until grep -q "line 20000$" followed; do sleep 0.05; done'
+	eventually grep -q 'line 20000$' followed
 	kill $!
 	run -0 sed -n 's/.*\[main\] line //p' followed
 	assert_equal "$(cksum <<<"$output")" "$(seq 20000 | cksum)"

@@ -152,7 +152,7 @@ teardown() {
 	mkdir scratch
 	TMPDIR=$PWD/scratch setsid sh "$TOP/sh/amap-openshell" --home "$H" --openshell "$PWD/bin/slow" verify >out 2>&1 3>&- &
 	pid=$!
-	until pgrep -f 'sleep 87[.]5' >/dev/null; do sleep 0.05; done
+	eventually pgrep -f 'sleep 87[.]5'
 	kill -TERM -- "-$(ps -o pgid= -p "$(pgrep -f "$PWD/bin/slow verify" | head -n 1)" | tr -d ' ')"
 	wait $pid || :
 	run -1 pgrep -f 'sleep 87[.]5'
