@@ -25,14 +25,16 @@ hold_standard_descriptors(void)
 			return;
 }
 
+/* In one write: another process that has the same standard error cannot come into the middle of a line. */
 static void
 say(int errnum, const char *fmt, va_list ap)
 {
-	fprintf(stderr, "%s: ", am_prog);
-	vfprintf(stderr, fmt, ap);
-	if (errnum != 0)
-		fprintf(stderr, ": %s", strerror(errnum));
-	putc('\n', stderr);
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	fprintf(stderr, errnum != 0 ? "%s: %s: %s\n" : "%s: %s\n", am_prog, text != NULL ? text : fmt, strerror(errnum));
+	free(text);
 }
 
 void

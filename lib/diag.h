@@ -2,7 +2,7 @@
  * diag - what a program says to people, and how it ends.
  *
  * The only room of lib/ that prints or exits. A message is one line on
- * standard error, `PROG: OBJECT: REASON`; bytes that come from a file, an
+ * standard error, in one write: `PROG: OBJECT: REASON`. Bytes that come from a file, an
  * agent or a gateway go through am_quote first. A program that is started
  * with a standard descriptor closed cannot use it, nor can a file take its place.
  *

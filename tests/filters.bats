@@ -220,3 +220,19 @@ large() {
 	run -2 sh -c 'echo a | amap-redact >/dev/full'
 	assert_output 'amap-redact: standard output: No space left on device'
 }
+
+@test "a message is one write, so that no other process's stands in the middle of it" {
+	# each write is a datagram of its own
+	writes() {
+		perl -e 'use Socket qw(:DEFAULT MSG_DONTWAIT);
+		    socketpair(my $in, my $out, AF_UNIX, SOCK_DGRAM, 0) or die;
+		    if (!fork) { open STDERR, ">&", $out or die; exec @ARGV or die }
+		    wait; while (defined recv($in, my $said, 65536, MSG_DONTWAIT)) { print "<$said>" }' "$@"
+	}
+	for words in "amap-fleet absent" "amap-router --config absent once" inbox-delivery "inbox-submit submit --to a@b --body x" \
+	    "amap-confine --policy absent -- true"; do
+		# shellcheck disable=SC2086 # words
+		run -0 writes $words </dev/null
+		assert_output --regexp "^(<[a-z-]+: [^<>]*"$'\n'">)+$"
+	done
+}
