@@ -20,6 +20,7 @@
 #include "json.h"
 #include "router/held.h"
 #include "router/status.h"
+#include "sandbox/giveup.h"
 
 static const char usage[] =
     "usage: amap-held --config FILE list [--json] | show INSTANCE ID |\n"
@@ -262,6 +263,18 @@ show(const char *instance, const char *id)
 
 /* ---- deciding ---- */
 
+/* Whose directory it is carries the decision out: must read it, and answer beside it. */
+static void
+become_owner(void)
+{
+	struct stat st;
+
+	if (geteuid() != 0)
+		return;
+	if (fstat(router.state, &st) != 0 || (st.st_uid != 0 && ams_become(st.st_uid, st.st_gid) != 0))
+		am_die("%s: its owner's rights", am_quotes(router.conf->state_dir));
+}
+
 static void
 leave_decision(const char *name, jv doc)
 {
@@ -331,6 +344,7 @@ decide(const char *instance, const char *id, const char *decision, const char *a
 	doc = am_set(doc, "uid", jv_number((double)getuid()));
 	amr_request_free(&q);
 	amr_decision_name(instance, id, name, sizeof name);
+	become_owner();
 	leave_decision(name, doc);
 	doc = wait_for_answer(name, seconds);
 	done = am_get(doc, "done", JV_KIND_TRUE);

@@ -61,6 +61,23 @@ setup_held() {
 	documents_are_sound
 }
 
+@test "root decides where another user's router keeps what waits" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root to run the router as another user"
+	fleet '"peer_senders":{"alpha":[],"beta":["alpha"]}' alpha beta
+	request beta 7 alpha
+	chown -R 1000:1000 .
+	setpriv --reuid 1000 --regid 1000 --clear-groups "$BIN/amap-router" --config home/router.json run --interval 60 >log 2>&1 3>&- &
+	router=$!
+	eventually test -s home/instances/beta/outbox/processed/req-7.json
+	request beta 8 alpha
+	eventually test -s home/instances/beta/outbox/results/8.json
+	run -0 held release beta 8 --as task
+	assert_output "beta 8: released"
+	assert_equal "$(notices alpha peer)" 1
+	assert_equal "$(find home/router-state ! -user 1000)" ""
+	assert_equal "$(jq -r .decision home/router-state/beta/decided/req-8.json)" release
+}
+
 @test "release as mail goes to the inbox; deny delivers nothing and says so" {
 	setup_held
 	request beta 8 alpha
