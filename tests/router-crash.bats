@@ -154,7 +154,7 @@ setup_tasks() {
 	once 2>/dev/null
 	request alpha 1 beta
 	held_once() {
-		said alpha 1
+		cat second checked >&2; find home >&2; said alpha 1
 		[ "$verdict" = "queued_for_human recipient_not_allowlisted" ] &&
 		    cmp -s home/router-state/alpha/held/req-1.json home/instances/alpha/outbox/processed/req-1.json
 	}
@@ -256,4 +256,20 @@ instances/alpha/outbox/processed/req-1.json"
 		assert_equal "$(jq -r .message_id home/instances/alpha/outbox/results/1.json)" "${id#notice-}"
 		run -0 amap-router check home/router-state
 	done
+}
+
+@test "a look at a file that fails at first sight: what was staged is quarantined all the same" {
+	fleet '"peer_senders":{"beta":["alpha"]}' alpha beta
+	request alpha 1 beta
+	mv home prepared
+	export FAULT_ON=stat
+	last=1
+	for ((n = 1; n <= last; n++)); do
+		point "$n" EIO once
+		read -r last <count
+		assert_equal "$n $(verdict alpha 1)" "$n rejected quarantined_pre_approval"
+		files beta/peer
+		assert_equal "$placed" 0
+	done
+	[ "$last" -gt 3 ]
 }

@@ -159,7 +159,7 @@ amr_sight(struct amr_turn *t)
 		rc = amr_publish_json(dir, MARKER, jv_copy(doc), 0600);
 		fresh = rc == 0;
 	}
-	if (rc == 0 && fstatat(dir, MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (rc == 0 && (rc = fstatat(dir, MARKER, &st, AT_SYMLINK_NOFOLLOW)) == 0) {
 		remember(t->in, doc, &st);
 		if (fresh) {
 			amr_count(t->in, AM_FIRST_SIGHT);

@@ -3,11 +3,12 @@
  *
  * FAULT_AT=N      which call, of those to which WHAT can happen; 0: none
  * FAULT_DO=WHAT   kill (before the call), or EIO, ENOSPC, EMFILE, EINTR
+ * FAULT_ON=NAME   only calls of this name count, as FAULT_TRACE names them; stat is looked at only so
  * FAULT_COUNT=F   at the end, the number of such calls goes to this file
  * FAULT_TRACE=F   each call as a line: NAME PATH [PATH]
  *
  * Looked at: opening, write, pwrite, ftruncate, fchmod, fsync, fdatasync, mkdirat,
- * renameat, unlinkat. Who is killed leaves nothing but what is in the files, and
+ * renameat, unlinkat, fstatat. Who is killed leaves nothing but what is in the files, and
  * no opening to read and no flush changes that: being killed before one of these
  * is being killed before the next call.
  */
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 static long at, calls;
-static const char *what, *count_file;
+static const char *what, *only, *count_file;
 static int trace = -1;
 
 static long
@@ -45,6 +46,7 @@ begin(void)
 
 	at = getenv("FAULT_AT") != NULL ? atol(getenv("FAULT_AT")) : 0;
 	what = getenv("FAULT_DO");
+	only = getenv("FAULT_ON");
 	count_file = getenv("FAULT_COUNT");
 	if (file != NULL)
 		trace = (int)raw(SYS_openat, AT_FDCWD, (long)file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600, 0, 0);
@@ -89,6 +91,8 @@ can_happen(const char *name)
 	static const char *const passive[] = { "open", "fsync", NULL }, *const opening[] = { "open", "create", NULL },
 	    *const slow[] = { "open", "create", "write", "pwrite", NULL }, *const no_growth[] = { "open", "ftruncate", NULL };
 
+	if (only != NULL && strcmp(name, only) != 0)
+		return 0;
 	if (what == NULL || strcmp(what, "EIO") == 0)
 		return 1;
 	if (strcmp(what, "kill") == 0)
@@ -230,4 +234,12 @@ int
 unlinkat(int fd, const char *path, int flags)
 {
 	return fault("unlink", fd, path, -1, NULL) ? -1 : (int)raw(SYS_unlinkat, fd, (long)path, flags, 0, 0, 0);
+}
+
+int
+fstatat(int fd, const char *path, struct stat *st, int flags)
+{
+	if (only != NULL && strcmp(only, "stat") == 0 && fault("stat", fd, path, -1, NULL))
+		return -1;
+	return (int)raw(SYS_newfstatat, fd, (long)path, (long)st, flags, 0, 0);
 }
