@@ -44,14 +44,17 @@ static const char usage[] =
 
 static struct amr_router router = { .state = -1, .lock = -1, .intent_fd = -1, .notify = -1 };
 
+/* The lock, and what the last run had in hand. */
 static int
-take_lock(void)
+take_over(void)
 {
 	char why[512];
 	int rc = amr_lock(&router, router.conf->state_dir, why, sizeof why);
 
 	if (rc != 0)
 		am_warnx("%s", why);
+	else if (amr_intents_load(&router) != 0)
+		am_die("%s/.intent", am_quotes(router.conf->state_dir));
 	return rc > 0 ? AM_PROBLEM : rc < 0 ? AM_TROUBLE : AM_OK;
 }
 
@@ -89,7 +92,7 @@ run(int argc, char *argv[])
 	interval = strtod(seconds, &end);
 	if (*end != '\0' || end == seconds || !isfinite(interval) || interval <= 0 || interval > 86400)
 		am_diex("--interval %s: not a number of seconds above 0, at most 86400", am_quotes(seconds));
-	if ((rc = take_lock()) != AM_OK)
+	if ((rc = take_over()) != AM_OK)
 		return rc;
 	tell_discovery();
 	amr_run(&router, interval);
@@ -115,7 +118,7 @@ once(int argc, char *argv[])
 		amr_log_threshold = AM_WARNING;
 	else
 		tell_discovery();
-	if ((rc = take_lock()) != AM_OK)
+	if ((rc = take_over()) != AM_OK)
 		return rc;
 	amr_once(&router);
 	amr_unlock(&router);
@@ -337,10 +340,8 @@ reset(int argc, char *argv[])
 		}
 	if (dry)
 		router.state = open(router.conf->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	else if ((rc = take_lock()) != AM_OK)
+	else if ((rc = take_over()) != AM_OK)
 		return rc;
-	else
-		amr_intents_load(&router);
 	for (size_t i = 0; i < (all ? router.conf->n : (size_t)n); i++) {
 		one = reset_one(all ? i : (size_t)amr_conf_find(router.conf, argv[optind + (int)i]), dry);
 		rc = one > rc ? one : rc;

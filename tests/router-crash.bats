@@ -98,6 +98,18 @@ setup_tasks() {
 	failing=no
 }
 
+# ./home as prepared, and a router that was killed after beta's notice, before the answer.
+killed_after_notice() {
+	local n
+	for ((n = 1; ; n++)); do
+		rm -rf home
+		cp -a prepared home
+		FAULT_AT=$n FAULT_DO=kill LD_PRELOAD=$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once 2>/dev/null || true
+		files beta/peer
+		[ "$placed" = 0 ] || break
+	done
+}
+
 @test "B55 killed anywhere in a delegation: afterwards one notice, one answer" {
 	setup_tasks
 	request alpha 1 beta
@@ -238,14 +250,7 @@ instances/alpha/outbox/processed/req-1.json"
 	mv home prepared
 	for lost in home/instances/beta/peer/messages/notice-N.json home/router-state/beta/delivered/notice-N.json \
 	    home/router-state/beta/audit/log.jsonl; do
-		# Killed after the notice, before the answer.
-		for ((n = 1; ; n++)); do
-			rm -rf home
-			cp -a prepared home
-			FAULT_AT=$n FAULT_DO=kill LD_PRELOAD=$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once 2>/dev/null || true
-			files beta/peer
-			[ "$placed" = 0 ] || break
-		done
+		killed_after_notice
 		id=$(basename home/instances/beta/peer/notices/notice-*.json .json)
 		[ ! -e home/router-state/alpha/results/1.json ]
 		rm "${lost/notice-N/$id}"
@@ -272,4 +277,25 @@ instances/alpha/outbox/processed/req-1.json"
 		assert_equal "$placed" 0
 	done
 	[ "$last" -gt 3 ]
+}
+
+@test "what is in hand and cannot be read now is not decided afresh: one notice, whatever fails to open" {
+	setup_tasks
+	request alpha 1 beta
+	mv home prepared
+	killed_after_notice
+	cp -a home half
+	FAULT_TRACE=$PWD/trace FAULT_ON=open LD_PRELOAD=$BATS_FILE_TMPDIR/fault.so "$BIN/amap-router" --config home/router.json once 2>/dev/null
+	at=$(grep '^open ' trace | grep -n -m 1 'router-state/\.intent$' | cut -d: -f1)
+	for what in EMFILE EIO; do
+		rm -rf home
+		cp -a half home
+		run -2 --separate-stderr env FAULT_ON=open FAULT_AT="$at" FAULT_DO="$what" LD_PRELOAD="$BATS_FILE_TMPDIR/fault.so" \
+		    "$BIN/amap-router" --config home/router.json once
+		[[ $stderr == *"amap-router: $PWD/home/router-state/.intent: "* ]]
+		once 2>/dev/null
+		answered
+	done
+	head -c 100 /dev/zero >home/router-state/.intent	# what a loss of power may leave
+	run -0 --separate-stderr once
 }

@@ -180,25 +180,27 @@ save(struct amr_router *r)
 	return rc;
 }
 
-void
+int
 amr_intents_load(struct amr_router *r)
 {
 	char sum[65], *json;
-	size_t len = 0;
+	size_t len = 0, n;
 	char *text = am_read_regular(r->state, NAME, INTENT_MAX, &len);
 
 	r->intents = jv_array();
 	r->intent_fd = -1;
 	r->intent_len = SIZE_MAX;	/* not known */
-	if (text == NULL || len < 66)
+	if (text == NULL)
+		return errno == ENOENT ? 0 : -1;
+	if (len < 66)
 		goto out;
 	json = text + 65;
 	text[64] = '\0';
-	if (json[strlen(json) - 1] == '\n')
-		json[strlen(json) - 1] = '\0';
-	amr_digest(json, strlen(json), sum);
+	if ((n = strlen(json)) > 0 && json[n - 1] == '\n')
+		json[--n] = '\0';
+	amr_digest(json, n, sum);
 	if (strcmp(sum, text) == 0) {
-		jv v = am_json_parse(json, strlen(json));
+		jv v = am_json_parse(json, n);
 
 		if (jv_get_kind(v) == JV_KIND_ARRAY) {
 			jv_free(r->intents);
@@ -212,6 +214,7 @@ amr_intents_load(struct amr_router *r)
 		amr_log(AM_INFO, "", "%d requests were in hand when the last run ended", r->intents_saved);
 out:
 	free(text);
+	return 0;
 }
 
 /* ---- the open ones ---- */

@@ -35,7 +35,8 @@ void amr_plan_init(struct amr_plan *p, const char *instance, const char *req_id,
 void amr_plan_add(struct amr_plan *p, const char *to, int peer, int from_router);	/* with a new id */
 void amr_plan_free(struct amr_plan *p);
 
-void amr_intents_load(struct amr_router *r);
+/* -1 with errno: what is in hand is not known, so nothing may be decided. */
+int amr_intents_load(struct amr_router *r);
 /* -1 with errno: nothing may be placed. */
 int amr_intent_begin(struct amr_router *r, const struct amr_plan *p);
 void amr_intent_end(struct amr_router *r, const struct amr_plan *p);

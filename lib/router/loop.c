@@ -12,7 +12,6 @@
 #include "id.h"
 #include "router/drain.h"
 #include "router/held.h"
-#include "router/intent.h"
 #include "router/log.h"
 #include "router/loop.h"
 #include "router/outcome.h"
@@ -251,7 +250,6 @@ static void
 begin(struct amr_router *r)
 {
 	amr_adopt(r);
-	amr_intents_load(r);
 	if (r->unclean)
 		amr_sweep(r);
 }
