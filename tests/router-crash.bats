@@ -299,3 +299,25 @@ instances/alpha/outbox/processed/req-1.json"
 	head -c 100 /dev/zero >home/router-state/.intent	# what a loss of power may leave
 	run -0 --separate-stderr once
 }
+
+@test "a flush that fails is not tried again and then believed: the answer waits" {
+	setup_tasks
+	request alpha 1 beta
+	mv home prepared
+	export FAULT_ON=fsync
+	doubts=0
+	last=1
+	for ((n = 1; n <= last; n++)); do
+		rm -rf home
+		cp -a prepared home
+		FAULT_AT=$n FAULT_DO=EIO FAULT_COUNT=count LD_PRELOAD=$BATS_FILE_TMPDIR/fault.so \
+		    "$BIN/amap-router" --config home/router.json once 2>log
+		[ "$n" -gt 1 ] || read -r last <count
+		grep -q 'the notice is visible, tried again later' log || continue
+		doubts=$((doubts + 1))
+		[ ! -e home/router-state/alpha/results/1.json ]
+		once 2>/dev/null
+		answered
+	done
+	assert_equal "$doubts" 4	# messages, ledger, log, notices
+}

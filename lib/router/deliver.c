@@ -156,7 +156,7 @@ commit(struct placement *p, const struct amr_router *r, const struct amr_letter 
 	p->step = "the notice";
 	if (am_draft_place(&p->draft[p->placed++]) != 0)
 		return AM_FAILED;
-	return amr_flush(p->flushed, p->n_flushed) == 0 || amr_flush(p->flushed, p->n_flushed) == 0 ? AM_PLACED : AM_DOUBT;
+	return amr_flush(p->flushed, p->n_flushed) == 0 ? AM_PLACED : AM_DOUBT;
 }
 
 enum amr_placed
