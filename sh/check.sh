@@ -34,8 +34,9 @@ if [ $# -eq 0 ]; then
 	fuzz=yes
 fi
 
-log=$(mktemp) || die "no scratch file"
-trap 'rm -f "$log" "$log.rc" "$log.failed"' EXIT
+work=$(mktemp -d) || die "no scratch directory"
+log=$work/log
+trap 'rm -rf "$work"' EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 jobs=$(nproc)
 passed=0 failed=0 skipped=0

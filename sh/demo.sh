@@ -95,13 +95,13 @@ fail() {
 	exit 1
 }
 
-# eventually WHAT COMMAND...: until the command succeeds, 20 s at most.
+# eventually WHAT COMMAND...: until the command succeeds, 60 s at most.
 eventually() {
 	what=$1
 	shift
-	until=$(($(now) + 20000))
+	until=$(($(now) + 60000))
 	until "$@" >/dev/null 2>&1; do
-		[ "$(now)" -lt "$until" ] || fail "$what: not seen within 20 s"
+		[ "$(now)" -lt "$until" ] || fail "$what: not seen within 60 s"
 		sleep 0.02
 	done
 }

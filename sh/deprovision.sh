@@ -15,19 +15,18 @@ finish_or_refuse() {
 	must amap-membership selected "$home/membership.json" >"$work/selected.json"
 	file_record selected.json 0644 "$work/selected.json" >"$work/stream"
 	end_records "$work/stream"
-	[ -z "$apply" ] || lock_home
 	put ${apply:+--apply} "$work/stream"
 	[ -n "$apply" ] || closing_line
 	exit 0
 }
 
 find_home
+[ -z "$apply" ] || lock_home
 recorded_id "$name"
 [ -n "$recorded" ] || finish_or_refuse
 # Where its sandbox is says the record: the policy may have changed since, or be broken.
 must amap-field --each members workspace <"$home/membership.json" >"$work/workspaces"
 IFS= read -r workspace <"$work/workspaces"
-[ -z "$apply" ] || lock_home
 find_sandbox "$name"
 case $state in
 unfit) refuse "$name: $why" ;;

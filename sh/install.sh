@@ -17,6 +17,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 find_home --new --real
+[ -z "$apply" ] || [ ! -d "$home" ] || lock_home
 set_owner
 if [ -e "$home/fleet.json" ] || [ -L "$home/fleet.json" ]; then
 	load_fleet
@@ -76,7 +77,6 @@ printf '%s\n' "$home" >"$work/home"
 if [ -z "$apply" ]; then
 	put "$stream"
 else
-	[ ! -d "$home" ] || lock_home
 	put --apply "$stream"
 fi
 if [ -n "$record" ]; then

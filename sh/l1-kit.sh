@@ -36,11 +36,13 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$home" ] || verb_usage '--home is needed'
 
+hold() { [ -z "$apply" ] || [ ! -d "$home" ] || lock_home; }
 prepare() {
 	for option in "$fleet" "$run_as" "$image"; do
 		[ -n "$option" ] || verb_usage '--fleet, --run-as and --image are needed'
 	done
 	find_home --new
+	hold
 	must amap-fleet "$fleet" >"$work/plan"
 	read_plan
 	set_owner
@@ -70,6 +72,7 @@ prepare() {
 record() {
 	[ "$given" -eq 2 ] || verb_usage 'NAME and ID are needed'
 	find_home
+	hold
 	load_fleet
 	need_member "$name"
 	# The ID itself, before what is on the host.
@@ -87,6 +90,7 @@ record() {
 profile() {
 	[ -s "$work/binaries" ] || verb_usage '--binary is needed'
 	find_home
+	hold
 	must xargs -0 -a "$work/binaries" amap-profile render "$top/examples/providers/amap-claude-code.json" \
 	    >"$work/profile.json"
 	{
@@ -99,7 +103,6 @@ profile() {
 
 "$action"
 if [ -n "$apply" ]; then
-	[ ! -d "$home" ] || lock_home
 	put --apply "$work/stream"
 else
 	put "$work/stream"

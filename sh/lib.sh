@@ -137,8 +137,9 @@ find_home() {
 	[ "$status" -eq 0 ] || exit "$status"
 }
 
-# Held from here to the end of the process: one verb at a time changes a home.
-# A verb that bring-up runs has the lock on descriptor 9 already; programs that
+# Held from here to the end of the process: one verb at a time changes a home, and
+# decides on nothing that another is about to change. A home that is not there yet
+# cannot be held. A verb that bring-up runs has the lock on descriptor 9 already; programs that
 # outlive a verb must not, so whatever may start one gets 9<&-.
 lock_home() {
 	[ "$(readlink /proc/self/fd/9 2>/dev/null)" = "$(readlink -f -- "$home")" ] || exec 9<"$home"
@@ -224,8 +225,8 @@ payload_records() {
 		file_record "payload/$path" "$mode" "$source"
 	done <"$payload_list" || die "$payload_list: cannot be read"
 	# The operator's own agent, this time's or the one given before.
-	[ -n "${agent-}" ] || [ ! -f "$home/agent-source" ] || IFS= read -r agent <"$home/agent-source" || :
-	[ -n "${agent-}" ] || return 0
+	[ -n "$agent" ] || [ ! -f "$home/agent-source" ] || IFS= read -r agent <"$home/agent-source" || :
+	[ -n "$agent" ] || return 0
 	file_record payload/agent 0755 "$agent"
 	printf '{"path":"agent-source","mode":"0644","content":"%s\\n"}\n' "$(json "$agent")"
 }
@@ -307,7 +308,7 @@ record_stream() {
 # ask ARGUMENT...: runs the program; $work/out and $work/err hold what it said.
 ask() {
 	asked=0 asked_program=$openshell
-	timeout 120 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
+	timeout --foreground -k 10 120 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 }
 
 # The first line that says something, made fit for a terminal. (The notice of some
@@ -377,11 +378,14 @@ list_sandboxes() {
 	fi
 }
 
+# id_of NAME: its ID in $work/recorded. (Not by awk -v, which reads backslashes its own way.)
+id_of() { NAME=$1 awk '$1 == ENVIRON["NAME"] { print $2 }' "$work/recorded"; }
+
 recorded_id() {
 	recorded=''
 	[ -e "$home/membership.json" ] || [ -L "$home/membership.json" ] || return 0
 	must amap-membership list "$home/membership.json" >"$work/recorded"
-	recorded=$(awk -v n="$1" '$1 == n { print $2 }' "$work/recorded")
+	recorded=$(id_of "$1")
 }
 
 # embedded_gateway HOME: what the embedded gateway's file says for this home, in

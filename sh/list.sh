@@ -45,6 +45,6 @@ row() {
 
 { tr -c '[:print:]\n' '?' <"$work/here"; cut -d ' ' -f 1 "$work/recorded"; } | sort -u >"$work/rows"
 while IFS= read -r name; do
-	row "$name" "$(awk -v n="$name" '$1 == n { print $2 }' "$work/recorded")"
+	row "$name" "$(id_of "$name")"
 done <"$work/rows"
 [ -n "$clean" ]

@@ -4,6 +4,7 @@
 synopsis='provision NAME [--apply]'
 read_member_arguments "$@"
 find_home
+[ -z "$apply" ] || lock_home
 load_fleet
 need_member "$name"
 for dir in payload roster; do
@@ -13,7 +14,6 @@ for dir in payload roster; do
 done
 default_run_as
 set_owner
-[ -z "$apply" ] || lock_home
 
 must amap-lanes --home "$home" "$work/plan" >"$work/members"
 must amap-render-policy --member "$name" --run-as "$run_as" "$work/members" >"$work/policy.yaml"
@@ -80,9 +80,9 @@ if [ "$state" = absent ]; then
 	shift
 	asked=0 asked_program=$openshell
 	if [ -n "$provider_key" ]; then
-		ANTHROPIC_API_KEY=$provider_key timeout 900 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
+		ANTHROPIC_API_KEY=$provider_key timeout --foreground -k 10 900 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 	else
-		timeout 900 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
+		timeout --foreground -k 10 900 "$openshell" "$@" </dev/null 9<&- >"$work/out" 2>"$work/err" || asked=$?
 	fi
 	[ "$asked" -eq 0 ] ||
 		refuse "$name: \`sandbox create\` failed: $(first_words); nothing was recorded, a rerun goes on from here"

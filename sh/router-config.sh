@@ -4,6 +4,7 @@
 synopsis='router-config [--apply]'
 read_apply "$@"
 find_home
+[ -z "$apply" ] || lock_home
 load_fleet
 set_owner
 [ -e "$home/membership.json" ] || [ -L "$home/membership.json" ] ||
@@ -11,7 +12,6 @@ set_owner
 members_who pending "$home/membership.json"
 [ ! -s "$work/pending" ] ||
 	refuse "$(join "$work/pending"): not recorded yet; the router's files are written when every member is"
-[ -z "$apply" ] || lock_home
 router_records "$home/membership.json" >"$work/stream"
 router_notes >>"$work/stream"
 end_records "$work/stream"

@@ -17,8 +17,8 @@ is_commit() {
 }
 is_sibling() { case $1 in [!a-z0-9]* | *[!a-z0-9-]*) return 1 ;; esac; }
 
-run_git() { GIT_TERMINAL_PROMPT=0 timeout 600 git "$@" </dev/null >"$work/git" 2>&1; }
-read_git() { GIT_TERMINAL_PROMPT=0 timeout 600 git --no-optional-locks -C "$@" </dev/null 2>/dev/null; }
+run_git() { GIT_TERMINAL_PROMPT=0 timeout --foreground -k 10 600 git "$@" </dev/null >"$work/git" 2>&1; }
+read_git() { GIT_TERMINAL_PROMPT=0 timeout --foreground -k 10 600 git --no-optional-locks -C "$@" </dev/null 2>/dev/null; }
 
 # Every checkout is read before the first one is touched, and every fault is told.
 : >"$work/plan"

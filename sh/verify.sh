@@ -31,7 +31,7 @@ find_home
 words() {
 	between='['
 	for word; do
-		case $word in *[\\\"]*) word=$(printf '%s' "$word" | sed 's/[\\"]/\\&/g') ;; esac
+		word=$(json "$word")
 		printf '%s"%s"' "$between" "$word"
 		between=,
 	done
@@ -127,7 +127,7 @@ member_questions() {
 }
 policy_questions() { member_questions policy "$(words "$openshell" --workspace "$workspace" sandbox get)" '"--policy-only"]'; }
 for answers in each ps inspect; do printf '{"end":0}\n' >"$work/$answers.answers"; done
-if [ -n "${first-}" ]; then
+if [ -n "$first" ]; then
 	exec_in=$(words "$openshell" --workspace "$workspace" sandbox exec --name)
 	options=$(words --no-tty --no-login-shell --timeout 60 --)
 	options=${options%]}
@@ -154,7 +154,7 @@ if [ -z "$problem" ] && try amap-fleet --no-follow --membership "$home/membershi
     try amap-membership selected "$home/membership.json" >"$work/selected.json"; then
 	rendered=yes
 fi
-source=$home/instances/${first-}/outbox
+source=$home/instances/$first/outbox
 router_problem=''
 one_shot() {
 	question "$1" 900 env IMAGE="$router_image" "$router/docker/run.sh" --config "$home/router.json" \
@@ -164,7 +164,7 @@ one_shot() {
 	question list 120 "$openshell" sandbox list --all-workspaces --names
 	question gateway-info 120 "$openshell" gateway info -o json
 	[ -z "$rendered" ] || question drift 120 amap-drift "$work/router.json" "$home/router.json"
-	if [ -n "${first-}" ]; then
+	if [ -n "$first" ]; then
 		# Refused for three reasons by whoever decides about mounts, and by the driver for the strange key.
 		mount="{\"read_only\":false,\"source\":\"$(json "$source")\",\"target\":\"/opt/amap/probe\",\"type\":\"bind\"}"
 		question probe-create 120 "$openshell" --workspace "$workspace" sandbox create \
@@ -222,10 +222,10 @@ probe router-health amap-probe-health --config "$home/router.json" "$whole"
 
 asking=$about_members about_members=''
 answered
-[ -z "${first-}" ] || begin_each each get ps "$docker" ps -q --filter 'label=openshell.ai/sandbox-id={stdout.id}'
+[ -z "$first" ] || begin_each each get ps "$docker" ps -q --filter 'label=openshell.ai/sandbox-id={stdout.id}'
 probe members amap-probe-identity --members "$work/members" --membership "$home/membership.json" $may_be_cut "$each" "$whole"
 answered
-[ -z "${first-}" ] || begin_each ps ps inspect "$docker" inspect '{stdout}'
+[ -z "$first" ] || begin_each ps ps inspect "$docker" inspect '{stdout}'
 probe members amap-probe-inside --members "$work/members" "$each"
 answered
 probe members amap-probe-mounts --members "$work/members" "$each" "$work/ps.answers" "$work/inspect.answers"
@@ -234,7 +234,7 @@ judge_policy() {
 	    "$work/inspect.answers" "$@"
 }
 judge_policy
-if [ "$probed" -eq 1 ] && [ -n "${first-}" ] && ! embedded; then
+if [ "$probed" -eq 1 ] && [ -n "$first" ] && ! embedded; then
 	# Right after a sandbox is Ready its gateway may still show an earlier revision.
 	sleep 2
 	policy_questions >"$work/policies"

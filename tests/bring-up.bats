@@ -156,8 +156,13 @@ kept"
 	run -1 --separate-stderr amap bring-up --apply
 	assert_equal "$output" "bring-up stopped at preflight: $H: another amap-openshell is changing this home; wait until it has ended"
 	assert_equal "$stderr" "amap-openshell bring-up: $H: another amap-openshell is changing this home; wait until it has ended"
-	run -1 --separate-stderr amap install --apply
-	assert_equal "$stderr" "amap-openshell install: $H: another amap-openshell is changing this home; wait until it has ended"
+	# first of all: what a verb reads before that, another could be about to change
+	for verb in install 'provision alpha' 'deprovision alpha' router-config teardown "l1-kit record --home $H alpha id" \
+	    "l1-kit profile --home $H --binary /bin/sh"; do
+		# shellcheck disable=SC2086 # words
+		run -1 --separate-stderr amap $verb --apply
+		assert_regex "$stderr" "^amap-openshell [a-z1 -]+: $H: another amap-openshell is changing this home; wait until it has ended\$"
+	done
 	[ ! -e "$H/fleet.json" ]
 	exec 8<&-
 }
@@ -232,6 +237,23 @@ kept"
 	assert_line 'key: given on stdin'
 	run -1 grep -r sk-secret "$FAKE_OPENSHELL"
 	run -1 grep '^1' "$FAKE_OPENSHELL/calls"
+}
+
+@test "what a stage cannot ask stops that stage in its own words, and the dry run goes on" {
+	fake_gateway
+	H=$BATS_TEST_TMPDIR/home
+	mkdir -p "$H/providers"
+	echo '{}' >"$H/providers/amap-claude-code.json"
+	echo 'list-profiles gateway unreachable' >"$FAKE_OPENSHELL/fail"
+	run -1 --separate-stderr sh "$TOP/sh/amap-openshell" --openshell openshell --docker true --home "$H" --run-as 1000:1000 \
+	    bring-up --claude-code-version 2.1.284
+	assert_line --regexp '^stage 4/7 profile: would stop \(`provider list-profiles` failed: .*gateway unreachable'
+	assert_line --regexp '^stage 7/7 verify: '
+	# a router that cannot be asked for is not one that runs
+	embedded_setup
+	run -1 --separate-stderr amap --docker false bring-up
+	assert_line 'stage 6/7 router: would stop (`ps` failed: exit status 1)'
+	assert_line --regexp '^stage 7/7 verify: '
 }
 
 @test "on OpenShell: a state that cannot be told ends preflight" {

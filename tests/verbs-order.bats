@@ -60,12 +60,12 @@ setup() {
 	[ ! -e "$H/membership.json" ]
 	# 120 seconds, in which nothing is said, made short
 	mkdir fast
-	printf '#!/bin/sh\necho "$1" >>"%s"\nshift\nexec %s 0.2 "$@"\n' "$PWD/limits" "$(command -v timeout)" >fast/timeout
+	printf '#!/bin/sh\necho "$*" >>"%s"\nshift 4\nexec %s 0.2 "$@"\n' "$PWD/limits" "$(command -v timeout)" >fast/timeout
 	printf '#!/bin/sh\nexec sleep 60\n' >fast/mute
 	chmod +x fast/*
 	PATH=$PWD/fast:$PATH run -1 --separate-stderr sh "$TOP/sh/amap-openshell" --openshell mute --home "$H" --run-as 1000:1000 provision alpha
 	assert_equal "$output" 'UNKNOWN: `sandbox get alpha` failed (no answer within the time allowed) and the list could not confirm it: `sandbox list` failed: no answer within the time allowed'
-	assert_equal "$(sort -u limits)" 120
+	assert_equal "$(cut -d " " -f 1-4 limits | sort -u)" '--foreground -k 10 120'
 }
 
 @test "provision of a sandbox that is there and has no lanes yet says with which ID it would be recorded" {

@@ -174,6 +174,10 @@ beta: member (id-beta-2)'
 	assert_equal "$(stat -c %a "$H/payload/agent")" 755
 	run -0 amap install --apply
 	assert_line 'present payload/agent'
+	# and one that the caller's environment happens to name is none
+	rm "$H/agent-source" "$H/payload/agent"
+	agent=$PWD/agent.sh run -0 amap l1-kit prepare --home "$H" --fleet "$H/fleet.json" --run-as 1000:1000 --image x
+	refute_output --partial payload/agent
 	run -1 amap install --agent none --apply
 }
 

@@ -16,6 +16,7 @@ try_sandbox() {
 	  run_as_user: "${run_as%:*}"
 	  run_as_group: "${run_as#*:}"
 	END
+	! is_line amap-try "$work/names" || refuse 'amap-try: bring-up needs this name for itself; give the member another'
 	ask --workspace "$workspace" sandbox delete amap-try		# of a run that was killed here
 	ask --workspace "$workspace" sandbox create --name amap-try --policy "$work/try.yaml" --detach --no-tty -- sleep 60
 	words=$([ "$asked" -eq 0 ] || first_words)
@@ -59,9 +60,13 @@ do_gateway_config() {
 
 # $router_is: running or none.
 router_state() {
-	router_is=none
-	"$docker" ps --filter 'name=^amap-router$' --format '{{.Names}}' </dev/null >"$work/out" 2>"$work/err" &&
-		[ ! -s "$work/out" ] || router_is=running
+	router_is=none asked=0 asked_program=$docker
+	"$docker" ps --filter 'name=^amap-router$' --format '{{.Names}}' </dev/null >"$work/out" 2>"$work/err" || asked=$?
+	if [ "$asked" -ne 0 ]; then
+		stop="\`ps\` failed: $(first_words)"
+		return 1
+	fi
+	[ ! -s "$work/out" ] || router_is=running
 }
 
 # start_router plan|run: the command, shown or run.

@@ -9,7 +9,7 @@ preflight() {
 	if [ ${#socket} -gt 107 ]; then
 		add_problem "$socket: the path of a socket has at most 107 bytes, this one has ${#socket}; choose a shorter --home"
 	elif ! listening "$socket"; then
-		add_problem "$socket: nobody listens, so the gateway would refuse every sandbox; set the host up with its example and --home $home"
+		add_problem "$socket: nobody listens, so the gateway would refuse every sandbox; start the mount interceptor on this socket, see amap-render-gateway(1)"
 	fi
 	if [ -n "$absent" ] && [ -z "$provider_key" ]; then
 		add_problem "$absent: to be created, and there is no key; set ANTHROPIC_API_KEY or use --api-key-stdin; nothing was changed"
@@ -69,7 +69,7 @@ compare_profile() {
 
 look_profile() {
 	if [ -f "$home/$profile" ] && [ -z "$image_built" ]; then
-		compare_profile || return
+		compare_profile || return 0
 		if [ "$copy" = equal ]; then
 			skip="the gateway's copy is equal to the rendered one"
 			return
@@ -92,20 +92,20 @@ do_profile() {
 		stop=$(last_of_verb)
 		return
 	fi
-	compare_profile || return
+	compare_profile || return 0
 	case $copy in
 	equal) return ;;
 	absent)
 		# The linter of OpenShell 0.1.2 rejects a profile whose ID is there, so only here.
-		change profile lint -f "$home/$profile" && change profile import -f "$home/$profile" || return ;;
+		change profile lint -f "$home/$profile" && change profile import -f "$home/$profile" || return 0 ;;
 	differs)
 		if ! amap-profile update "$home/$profile" "$work/profiles" >"$work/update.json" 2>"$work/err"; then
 			stop=$(first_words)
 			return
 		fi
-		change profile update amap-claude-code -f "$work/update.json" || return ;;
+		change profile update amap-claude-code -f "$work/update.json" || return 0 ;;
 	esac
-	compare_profile || return
+	compare_profile || return 0
 	[ "$copy" = equal ] || stop="the gateway's copy of the provider profile is still not the rendered one ($copy)"
 }
 change() {
