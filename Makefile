@@ -78,11 +78,18 @@ HOUSE = $(DESTDIR)$(PREFIX)/lib/amap-openshell
 install: all
 	mkdir -p "$(HOUSE)/bin" "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/man/man5"
 	cp --remove-destination $(PROGS) "$(HOUSE)/bin"	# a program that runs keeps its old file
-	cp -R --remove-destination $(BUILD)/inside sh payload examples image "$(HOUSE)"
+	rm -rf "$(HOUSE)/inside" "$(HOUSE)/sh" "$(HOUSE)/payload" "$(HOUSE)/examples" "$(HOUSE)/image"	# what an older version had
+	cp -R $(BUILD)/inside sh payload examples image "$(HOUSE)"
+	cd "$(HOUSE)/sh" && rm -f demo.sh check.sh setup.sh	# they work on a source tree
 	cp man/*.1 "$(DESTDIR)$(PREFIX)/share/man/man1"
 	cp man/*.5 "$(DESTDIR)$(PREFIX)/share/man/man5"
 	for p in $(PROGS); do ln -sf "../lib/amap-openshell/bin/$${p##*/}" "$(DESTDIR)$(PREFIX)/bin"; done
 	ln -sf ../lib/amap-openshell/sh/amap-openshell "$(DESTDIR)$(PREFIX)/bin"
+
+uninstall:
+	rm -rf "$(HOUSE)"
+	cd "$(DESTDIR)$(PREFIX)/bin" && rm -f amap-openshell $(notdir $(PROGS))
+	cd "$(DESTDIR)$(PREFIX)/share/man" && rm -f $(patsubst man/%.1,man1/%.1,$(wildcard man/*.1)) $(patsubst man/%.5,man5/%.5,$(wildcard man/*.5))
 
 check: all
 	sh/check.sh --quick

@@ -3,7 +3,7 @@ load common
 # The shell scripts, by their first line: payload/ holds data as well.
 scripts() {
 	cd "$TOP" || return
-	grep -lZ -m 1 '^#!/bin/sh' sh/* sh/*/* payload/* examples/agents/* .ci/* | sort -z
+	grep -lsZ -m 1 '^#!/bin/sh' sh/* sh/*/* payload/* examples/* examples/agents/* tests/fuzz/*.sh .ci/* | sort -z
 }
 
 @test "every script is clean under shellcheck -s sh" {
@@ -28,7 +28,10 @@ scripts() {
 	for verb in "$TOP"/sh/*.sh; do
 		name=$(basename "$verb" .sh)
 		case $name in lib | setup | check | demo) continue ;; esac
-		run -0 grep -q "$name" "$TOP"/man/amap-openshell.1
+		case $name in
+		router-start) run -0 grep -q "$name" "$TOP"/man/amap-router.1 ;;
+		*) run -0 grep -qE "^\.It Cm $name( |\$)" "$TOP"/man/amap-openshell.1 ;;
+		esac
 	done
 }
 

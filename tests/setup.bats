@@ -1,6 +1,6 @@
 load common
 
-# Nothing is installed here: dpkg-query, apt-get, sudo and id are stand-ins.
+# No package is installed here: dpkg-query, apt-get, sudo and id are stand-ins.
 stand_ins() {
 	mkdir bin
 	for tool in cat tail; do ln -s "$(command -v $tool)" bin/$tool; done
@@ -58,4 +58,19 @@ setup_sh() { PATH=$PWD/bin /bin/sh "$TOP/sh/setup.sh" "$@" </dev/null; }
 		PATH=$PWD/bin run -2 --separate-stderr /bin/sh "$TOP/sh/$script.sh" </dev/null
 		assert_regex "$output" '^apt-get update && apt-get install'
 	done
+}
+
+@test "make uninstall takes away all that make install has made, and no other file" {
+	prefix() { make -s -C "$TOP" BUILD="${BIN%/bin}" PREFIX="$BATS_TEST_TMPDIR/prefix" "$1"; }
+	prefix install
+	run -0 prefix/bin/amap-openshell --version
+	assert_exists prefix/share/man/man5/amap-plan.5
+	assert_file_not_exist prefix/lib/amap-openshell/sh/demo.sh
+	# over an older version
+	touch prefix/lib/amap-openshell/payload/of-old prefix/bin/mine
+	prefix install
+	assert_file_not_exist prefix/lib/amap-openshell/payload/of-old
+	prefix uninstall
+	run -0 find prefix ! -type d
+	assert_output prefix/bin/mine
 }
