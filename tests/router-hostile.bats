@@ -141,3 +141,21 @@ MAILBOX_AGENT_ID=beta"
 	run -0 amap-router check state
 	assert_output "0 problems, 0 notes"
 }
+
+# rooms ARGUMENT...: see tools/rooms.c.
+rooms() {
+	not_sanitized "the tool is built by itself"
+	[ -x rooms ] || cc -O1 -std=c11 -D_GNU_SOURCE -I "$TOP/lib" -o rooms "$TOP/tests/tools/rooms.c" "$BIN/../libamap.a" \
+	    -Wl,--as-needed -ljq -l:libyaml.a -l:libbsd.a -l:libmd.a
+	./rooms "$@"
+}
+
+@test "who publishes faster than it is served does not fill the memory: the rest is found by a scan" {
+	rooms queue 100000 >out
+	assert_equal "$(cat out)" "16384 1"
+}
+
+@test "logging leaves the reason that is logged about as it was" {
+	rooms errno >out
+	assert_equal "$(cat out)" "Not a directory"
+}

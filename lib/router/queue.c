@@ -9,7 +9,7 @@
 #include "router/queue.h"
 #include "router/request.h"
 
-#define QUEUE_MAX 16384		/* names listed at once; the rest is found when these are done */
+#define QUEUE_MAX 16384		/* names kept, also of what is done; the rest is found when these are */
 
 static int
 kind_of(int dir, const struct dirent *e)
@@ -84,7 +84,7 @@ amr_queue_event(struct amr_inst *in, const char *file)
 
 	if (!amr_is_request_name(file, id))
 		return;
-	if (in->queue.n - in->head >= QUEUE_MAX) {
+	if (in->queue.n >= QUEUE_MAX) {
 		in->rescan = 1;
 		return;
 	}
