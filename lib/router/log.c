@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,6 +15,7 @@ amr_log(enum amr_level level, const char *logger, const char *fmt, ...)
 	struct timespec now;
 	struct tm tm;
 	va_list ap;
+	int saved = errno;
 
 	if (level < amr_log_threshold)
 		return;
@@ -24,4 +26,5 @@ amr_log(enum amr_level level, const char *logger, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "%s,%03ld %s amap_router_local%s: %s\n", when, now.tv_nsec / 1000000, names[level], logger, text);
+	errno = saved;
 }

@@ -12,6 +12,7 @@ enum amr_level { AM_DEBUG, AM_INFO, AM_WARNING, AM_ERROR };
 extern enum amr_level amr_log_threshold;		/* AM_INFO unless set */
 
 /* logger is "" for the main one, or ".outbound", ".outcomes", ".firstsight", ".exposure", ".reset". */
+/* errno stays as it is. */
 void amr_log(enum amr_level level, const char *logger, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif
