@@ -6,8 +6,9 @@
 
 #define PREVIEW_MAX 200
 
-jv
-amr_printable_text(jv text, size_t max)
+/* Owns: what is not printable becomes a space; at most max characters. */
+static jv
+printable_text(jv text, size_t max)
 {
 	const char *s = jv_string_value(text);
 	size_t len = (size_t)jv_string_length_bytes(jv_copy(text)), from = 0, out = 0;
@@ -38,7 +39,7 @@ amr_printable_text(jv text, size_t max)
 jv
 amr_display_text(jv text, size_t max)
 {
-	jv clean = amr_printable_text(text, SIZE_MAX), cut, v;
+	jv clean = printable_text(text, SIZE_MAX), cut, v;
 	const char *s = jv_string_value(clean);
 	size_t len = strlen(s);
 
@@ -50,7 +51,7 @@ amr_display_text(jv text, size_t max)
 		len--;
 	cut = jv_string_sized(s, (int)len);
 	jv_free(clean);
-	v = amr_printable_text(cut, max);
+	v = printable_text(cut, max);
 	jv_free(cut);
 	return v;
 }
@@ -98,7 +99,7 @@ amr_letter_notice(const struct amr_letter *l, int peer, const char *nid, const c
 
 	m = am_set_str(m, "from", from);
 	m = am_set(m, "subject", jv_copy(l->subject));
-	m = am_set(m, "preview", amr_printable_text(l->body, PREVIEW_MAX));
+	m = am_set(m, "preview", printable_text(l->body, PREVIEW_MAX));
 	m = am_set_str(m, "mailbox", peer ? "peer" : "inbox");
 	if (!peer)
 		m = am_set_str(m, "provenance", "internal");

@@ -33,10 +33,7 @@ jv amr_letter_ledger(const struct amr_letter *l, const char *instance, int peer,
 jv amr_letter_audit(const struct amr_letter *l, const char *instance, int peer, const char *nid, const char *from,
     const char *to);
 
-/* Owns: what is not printable becomes a space; at most max characters. */
-jv amr_printable_text(jv text, size_t max);
-
-/* Owns: the same, without spaces at either end. */
+/* Owns: what is not printable becomes a space, none at either end; at most max characters. */
 jv amr_display_text(jv text, size_t max);
 
 #endif

@@ -34,7 +34,7 @@ on_signal(int signal)
 		stop = 1;
 }
 
-/* Signals are held back except where the loop waits, so none falls between a look and the wait. */
+/* Signals are held back from the last look at what they set until the loop waits, so none falls between. */
 static void
 catch_signals(sigset_t *waiting)
 {

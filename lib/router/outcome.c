@@ -14,7 +14,7 @@
 #include "router/outcome.h"
 
 #define FILES_MAX 1000		/* an instance, a pass */
-#define LISTED_MAX 65536	/* names looked at in one directory */
+#define LISTED_MAX 65536	/* outcome files listed of one directory; other names hide none of them */
 #define ALERTS_KEPT 50
 
 const char *const amr_outcome_names[AM_OUTCOMES] = {
@@ -95,8 +95,7 @@ amr_outcome_member(jv doc, const char *key)
 	return jv_is_valid(v) ? v : jv_null();
 }
 
-/* 0 when the file may go, -1 when it must be tried again. */
-static int
+static void
 discard(struct report *p, const char *cause)
 {
 	jv line = am_set_str(jv_object(), "event", "outcome_discarded");
@@ -108,7 +107,6 @@ discard(struct report *p, const char *cause)
 	if (amr_audit(p->r, p->in->name, p->now, line) != 0)
 		amr_log(AM_WARNING, ".outcomes", "audit of %s: %s", p->in->name, strerror(errno));
 	amr_count(p->in, AM_PEER_DISCARDED);
-	return 0;
 }
 
 static void
@@ -203,7 +201,8 @@ consume(struct report *p)
 		return -1;
 	snprintf(name, sizeof name, "peer-%s.%s.json", p->nid, amr_outcome_names[p->outcome]);
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		rc = discard(p, "duplicate");
+		discard(p, "duplicate");
+		rc = 0;
 	} else if (errno == ENOENT && amr_publish_json(dir, name, record_of(p), 0600) == 0) {
 		line = am_set_str(jv_object(), "event", "outcome_consumed");
 		line = am_set_str(line, "tree", "peer");
@@ -234,19 +233,21 @@ consume(struct report *p)
 static int
 judge(struct report *p, const char *text, size_t len)
 {
-	int rc;
+	int rc = 0;	/* the file may go */
 
 	p->doc = am_json_parse(text, len);
 	p->ledger = jv_invalid();
 	am_timestamp(time(NULL), p->now);
 	if (!jv_is_valid(p->doc) || amr_outcome_judge(p->doc, p->nid, &p->outcome) != 0) {
-		rc = discard(p, "malformed");
+		discard(p, "malformed");
 	} else {
 		p->ledger = amr_outcome_ledger(p->r, p->in, p->nid);
 		if (jv_is_valid(p->ledger))
 			rc = consume(p);
+		else if (amr_is_shortage(errno))
+			rc = -1;
 		else
-			rc = amr_is_shortage(errno) ? -1 : discard(p, "unknown_notice_id");
+			discard(p, "unknown_notice_id");
 	}
 	jv_free(p->doc);
 	jv_free(p->ledger);
