@@ -182,6 +182,8 @@ peers(int argc, char *argv[])
 	};
 	const char *html = NULL;
 	int c, json = 0;
+	char *text;
+	size_t len;
 	FILE *fp;
 
 	while ((c = getopt_long(argc, argv, "+", longopts, NULL)) != -1)
@@ -197,11 +199,14 @@ peers(int argc, char *argv[])
 		return AM_PROBLEM;
 	}
 	if (html != NULL) {
-		if ((fp = fopen(html, "we")) == NULL)
-			am_die("%s", am_quotes(html));
+		if ((fp = open_memstream(&text, &len)) == NULL)
+			am_die("memory");
 		amr_matrix_html(fp, router.conf);
-		if (ferror(fp) | fclose(fp))
+		if (fclose(fp) != 0)
+			am_die("memory");
+		if (am_publish_path(html, text, len, 0644) != 0)
 			am_die("%s", am_quotes(html));
+		free(text);
 	}
 	if (json)
 		amr_matrix_json(stdout, router.conf);

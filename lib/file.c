@@ -198,8 +198,11 @@ am_publish_path(const char *path, const void *bytes, size_t len, mode_t mode)
 	const char *slash = strrchr(path, '/');
 	char *dir = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
 	int fd = dir == NULL ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = -1, saved;
+	struct stat st;
 
-	if (fd >= 0)
+	if (fd >= 0 && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		errno = EEXIST;		/* root could put a file in the place of a device */
+	else if (fd >= 0)
 		rc = am_publish(fd, slash == NULL ? path : slash + 1, bytes, len, mode);
 	saved = errno;
 	free(dir);

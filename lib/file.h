@@ -56,7 +56,7 @@ void am_draft_drop(struct am_draft *d);		/* errno stays */
  */
 int am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode);
 
-/* The same in the directory of a path of the operator's. */
+/* The same in the directory of a path of the operator's; EEXIST when something else than a file is there. */
 int am_publish_path(const char *path, const void *bytes, size_t len, mode_t mode);
 
 /* Makes one directory with the default mode unless a real directory is there; ENOTDIR for anything else. */

@@ -90,3 +90,19 @@ hostile='</pre></article><script>alert(1)</script><img src=x onerror=\"alert(2)\
 	run -2 sh -c 'amap-router --config home/router.json console --html - >/dev/full'
 	[ ! -e page.html ]
 }
+
+@test "a page takes the place of the last one whole; what is no file is left alone" {
+	fleet '"task_graph":"all"' alpha beta
+	mkfifo fifo
+	for page in "peers --html" "console --html"; do
+		echo last >page.html
+		ln page.html kept
+		run -0 --separate-stderr router $page page.html
+		assert_equal "$(cat kept)" last
+		grep -q '</html>' page.html
+		run -2 --separate-stderr timeout 10 amap-router --config home/router.json $page fifo
+		assert_equal "$stderr" "amap-router: fifo: File exists"
+		[ -p fifo ]
+		rm kept
+	done
+}
