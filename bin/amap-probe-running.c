@@ -9,12 +9,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "connector/proc.h"
 #include "diag.h"
 
 static const char usage[] =
@@ -22,53 +21,13 @@ static const char usage[] =
 "\n"
 "Prints the number of running processes whose program is NAME.\n";
 
-/* Reads the beginning of /proc/PID/FILE; its length, or -1. */
-static ssize_t
-slurp(int proc, const char *pid, const char *file, char *buf, size_t size)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof path, "%.20s/%.20s", pid, file);
-	if ((fd = openat(proc, path, O_RDONLY | O_CLOEXEC)) < 0)
-		return -1;
-	n = read(fd, buf, size - 1);
-	close(fd);
-	if (n >= 0)
-		buf[n] = '\0';
-	return n;
-}
-
-static const char *
-base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash == NULL ? path : slash + 1;
-}
-
 static int
-runs(int proc, const char *pid, const char *name)
+runs(pid_t pid, const char *name)
 {
-	char stat[1024], args[8192], *open, *close_;
-	size_t first;
-	ssize_t n;
+	const char *const names[] = { name, NULL };
+	struct am_proc p;
 
-	/* PID (COMM) STATE ...; the comm may hold any byte, parentheses too */
-	if (slurp(proc, pid, "stat", stat, sizeof stat) <= 0 || (open = strchr(stat, '(')) == NULL ||
-	    (close_ = strrchr(stat, ')')) == NULL || close_[1] != ' ')
-		return 0;
-	if (close_[2] == 'Z' || close_[2] == 'X')
-		return 0;
-	*close_ = '\0';
-	if (strcmp(open + 1, name) == 0)
-		return 1;
-	if ((n = slurp(proc, pid, "cmdline", args, sizeof args)) <= 0)
-		return 0;
-	first = strlen(args);
-	return strcmp(base(args), name) == 0 ||
-	    (first + 1 < (size_t)n && strcmp(base(args + first + 1), name) == 0);
+	return am_proc_read(pid, &p) == 0 && p.state != 'Z' && p.state != 'X' && am_proc_runs(&p, names);
 }
 
 int
@@ -76,8 +35,8 @@ main(int argc, char *argv[])
 {
 	static const struct option options[] = { AM_STD_OPTIONS, { NULL, 0, NULL, 0 } };
 	struct dirent *e;
-	char self[24];
 	long count = 0;
+	pid_t pid;
 	DIR *dir;
 	int c;
 
@@ -88,10 +47,9 @@ main(int argc, char *argv[])
 		am_usage(usage);
 	if ((dir = opendir("/proc")) == NULL)
 		am_die("/proc");
-	snprintf(self, sizeof self, "%ld", (long)getpid());
 	while (errno = 0, (e = readdir(dir)) != NULL)
-		if (isdigit((unsigned char)e->d_name[0]) && strcmp(e->d_name, self) != 0)
-			count += runs(dirfd(dir), e->d_name, argv[optind]);
+		if (isdigit((unsigned char)e->d_name[0]) && (pid = (pid_t)atol(e->d_name)) != getpid())
+			count += runs(pid, argv[optind]);
 	if (errno != 0)
 		am_die("/proc");
 	closedir(dir);

@@ -45,6 +45,8 @@ am_proc_read(pid_t pid, struct am_proc *p)
 	p->ppid = -1;
 	p->start[0] = '\0';
 	for (n = 1, field = strtok_r(close + 1, " \n", &save); field != NULL; n++, field = strtok_r(NULL, " \n", &save)) {
+		if (n == 1)
+			p->state = *field;
 		if (n == 2)
 			p->ppid = (pid_t)atol(field);
 		if (n == 20 && strlen(field) < sizeof p->start && strspn(field, "0123456789") == strlen(field))

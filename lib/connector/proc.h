@@ -8,6 +8,7 @@
 
 struct am_proc {
 	pid_t pid, ppid;
+	char state;		/* field 3: Z and X run nothing */
 	char comm[64];
 	char start[24];		/* field 22 of proc(5): digits */
 };
