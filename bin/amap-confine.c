@@ -121,6 +121,7 @@ env_from(struct plan *p, int fd)
 	if (lseek(fd, 0, SEEK_SET) < 0 || (text = am_read_fd(fd, ENV_MAX, &len)) == NULL)
 		fail(FAULT, "--env-fd: %s", strerror(errno));
 	p->n_env = 0;
+	p->env[0] = NULL;
 	for (char *s = text; s < text + len; s += strlen(s) + 1)
 		add_env(p, s);
 }

@@ -84,12 +84,13 @@ static int
 validate(const char *path, const char *doc_class, int quiet)
 {
 	int from_stdin = strcmp(path, "-") == 0, rc;
-	const char *name = from_stdin ? "<stdin>" : am_quotes(path);
+	char name[1024];		/* a copy: each member that is quoted after it takes one of the quotes' buffers */
 	size_t len;
 	char *text;
 	jv doc;
 	int fd;
 
+	snprintf(name, sizeof name, "%s", from_stdin ? "<stdin>" : am_quotes(path));
 	if (doc_class == NULL && !from_stdin)
 		doc_class = am_doc_class_of(path);
 	if (doc_class == NULL) {

@@ -24,6 +24,8 @@ setup() {
 
 @test "the command's status is passed on; 125, 126, 127 are the launcher's" {
 	run -0 amap-confine --policy policy.yaml -- true
+	run -0 amap-confine --policy policy.yaml --env-fd 9 -- /usr/bin/env 9</dev/null
+	assert_output ""
 	run -3 amap-confine --policy policy.yaml -- sh -c 'exit 3'
 	run -127 amap-confine --policy policy.yaml -- no-such-command
 	assert_output "amap-confine: no-such-command: No such file or directory"

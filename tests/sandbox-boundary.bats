@@ -264,7 +264,9 @@ time.sleep(600)'
 1
 2"
 	# nor by the supervisor, which would keep them open
-	run -1 grep -ls "$PWD/secret" "/proc/$(amap-sandbox ps -q >/dev/null; awk '{ print $4 }' "/proc/$(awk '{ print $4 }' "/proc/$(jq .init.pid "$AMAP_SANDBOX_DIR/sandboxes/default--one/run.json")/stat")/stat")/fdinfo/8"
+	pid=$(awk '{ print $4 }' "/proc/$(awk '{ print $4 }' "/proc/$(jq .init.pid "$AMAP_SANDBOX_DIR/sandboxes/default--one/run.json")/stat")/stat")
+	assert_equal "$(cat "/proc/$pid/comm")" amap-supervise
+	run -1 sh -c 'ls -l "/proc/$1/fd" | grep -F "$2"' sh "$pid" "$PWD/secret"
 	exec 8<&- 9>&-
 }
 

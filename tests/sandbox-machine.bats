@@ -186,6 +186,21 @@ Error:   × sandbox provisioning timed out after 1s. Last reported status: Start
 	run -0 $as amap-sandbox sandbox delete one
 }
 
+@test "a start that fails without a word is not explained by the last words of the one before" {
+	mkdir bin
+	printf '#!/bin/sh\n[ ! -e %s/dead ] || exit 1\nexec %s "$@"\n' "$PWD" "$(command -v bwrap)" >bin/bwrap
+	chmod 755 bin bin/bwrap
+	run -0 $as env PATH="$PWD/bin:$PATH" amap-sandbox sandbox create --name one --restart-policy always --detach --no-tty -- \
+	    sh -c 'echo last words; exec sleep 600'
+	eventually $as sh -c 'amap-sandbox logs one | grep -q "last words"'
+	touch dead
+	run -0 $as amap-sandbox sandbox exec --name one --no-tty --no-login-shell -- sh -c 'kill -TERM -1'
+	eventually $as sh -c 'amap-sandbox logs one | grep "main process ended" | grep -q "status=1$"'
+	run -0 $as amap-sandbox sandbox get one -o json
+	refute_output --partial "last words"
+	run -0 $as amap-sandbox sandbox delete one
+}
+
 @test "kill -9 of amap-confine at any step before the command: nothing has run, and nothing is left" {
 	# while it takes the paths of the policy, and when all but the filter of system calls is given up
 	for step in landlock_add_rule landlock_restrict_self; do

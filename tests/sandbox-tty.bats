@@ -120,6 +120,13 @@ hello"
 	run -1 --separate-stderr amap-sandbox sandbox connect one </dev/null
 	run -0 squash <<<"$stderr"
 	assert_output "$(squash <<<"Error: sandbox 'one': 8 connections are the most: leave one of them first")"
+	# nor does the supervisor lose its way when it has no descriptor left for one more
+	pid=$(awk '{ print $4 }' "/proc/$(awk '{ print $4 }' "/proc/$(jq .init.pid "$AMAP_SANDBOX_DIR/sandboxes/default--one/run.json")/stat")/stat")
+	prlimit --nofile="$(find "/proc/$pid/fd" -type l | wc -l):" --pid "$pid"
+	run -124 timeout 1 amap-sandbox sandbox connect one </dev/null
+	prlimit --nofile=1024: --pid "$pid"
+	run -0 jq -r .phase <<<"$(amap-sandbox sandbox get one -o json)"
+	assert_output Ready
 	kill -TERM %1
 	rc=0
 	wait %1 || rc=$?

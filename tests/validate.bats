@@ -88,6 +88,10 @@ PASS result-a.json result"
 	run -1 amap-validate request-*.json
 	[[ $output != *$'\e'* ]]
 	assert_output --partial 'request-\x1b[31m.json submit-request $.\x1b]0;x\x07'
+	# a name is told as often as there are faults
+	jq -c '.draft.attachments = [range(9) | {odd: 1}]' "$DATA/documents/request.json" >request-nine.json
+	run -1 amap-validate request-nine.json
+	assert_equal "$(cut -d ' ' -f 1-3 <<<"$output" | sort -u)" 'FAIL request-nine.json submit-request'
 }
 
 @test "--list: eight classes, and 21 items that no validator can check" {

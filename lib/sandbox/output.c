@@ -131,9 +131,11 @@ greet(struct ams_output *o)
 	int fd = accept4(o->listener, NULL, NULL, SOCK_CLOEXEC);
 	size_t i = 0;
 
+	if (fd < 0)
+		return;
 	while (i < AMS_CLIENTS && o->clients[i] >= 0)
 		i++;
-	if (fd >= 0 && (i == AMS_CLIENTS || send_replay(o, fd) != 0))
+	if (i == AMS_CLIENTS || send_replay(o, fd) != 0)
 		close(fd);
 	else
 		o->clients[i] = fd;
@@ -213,6 +215,7 @@ void
 ams_output_pipe(struct ams_output *o, int pipe)
 {
 	o->pipe = pipe;
+	o->last[0] = '\0';		/* a line of the one before says nothing about this one */
 	fcntl(pipe, F_SETFL, O_NONBLOCK);
 }
 
