@@ -307,6 +307,22 @@ you have mail: read it with the tools of the server inbox, list_messages and rea
 	eventually test -e "$M/state/ledger/mail-$(id 98)"
 }
 
+@test "what cannot be looked at just now is no refusal: a directory that is gone for a while, no descriptor left" {
+	receiver
+	daemon
+	mv "$M/peer/messages" "$M/away"
+	spool_notice "$(id 40)"
+	sleep 1.5		# a notice without its message is looked at twice, a second apart
+	mv "$M/away" "$M/peer/messages"
+	spool_message "$(id 40)" '"x"'
+	eventually has_outcome "$(id 40)" delivered
+	prlimit --nofile="$(find "/proc/$DAEMON/fd" -type l | wc -l):" --pid "$DAEMON"
+	spool_peer "$(id 41)" '"y"'
+	sleep 1.5
+	prlimit --nofile=1024: --pid "$DAEMON"
+	eventually has_outcome "$(id 41)" delivered
+}
+
 @test "an idle daemon makes no system call but for its heartbeat" {
 	timed
 	command -v strace >/dev/null || skip "no strace"

@@ -30,6 +30,14 @@ refuse(char why[500], const char *fmt, ...)
 }
 
 /* Owns the object; invalid with the reason in why, and errno ENOENT when the file is not there. */
+/* What passes says nothing about a notice, and a refusal is for good. */
+static enum am_admission
+unread(int errnum, enum am_admission otherwise)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == EIO ? AM_CANNOT_TELL : otherwise;
+}
+
+/* Invalid when it cannot be read, with the reason; errno is 0 when it was read and is none. */
 static jv
 read_object(int dir, const char *id, size_t max, char why[300])
 {
@@ -39,7 +47,10 @@ read_object(int dir, const char *id, size_t max, char why[300])
 
 	snprintf(name, sizeof name, "notice-%s.json", id);
 	if ((text = am_read_regular(dir, name, max, &len)) == NULL) {
-		snprintf(why, 300, "%s", errno == EFBIG ? "it is too large" : strerror(errno));
+		int saved = errno;
+
+		snprintf(why, 300, "%s", saved == EFBIG ? "it is too large" : strerror(saved));
+		errno = saved;
 		return jv_invalid();
 	}
 	v = am_json_parse(text, len);
@@ -235,16 +246,17 @@ am_peer_admit(int notices, int messages, const char *id, const char *self, jv *t
 	enum am_admission admission;
 	char problem[300];
 	jv notice = read_object(notices, id, NOTICE_MAX, problem), spooled, message, body;
+	int errnum = errno;
 
 	if (!jv_is_valid(notice))
-		return refuse(why, "notice unreadable: %s", problem);
+		return unread(errnum, refuse(why, "notice unreadable: %s", problem));
 	if ((admission = judge_notice(notice, id, self, why)) != AM_ADMITTED) {
 		jv_free(notice);
 		return admission;
 	}
 	spooled = read_object(messages, id, MESSAGE_MAX, problem);
 	if (!jv_is_valid(spooled)) {
-		admission = errno == ENOENT ? AM_NOT_YET : AM_REFUSED;
+		admission = errno == ENOENT ? AM_NOT_YET : unread(errno, AM_REFUSED);
 		refuse(why, "the body spool cannot be read: %s", problem);
 	} else {
 		admission = judge_message(spooled, self, why);
@@ -267,11 +279,12 @@ am_mail_admit(int notices, const char *id, const char *self, jv *text, char why[
 	static const char doorbell[] = "you have mail: read it with the tools of the server inbox, list_messages and read_message";
 	char problem[300];
 	jv notice = read_object(notices, id, NOTICE_MAX, problem);
+	int errnum = errno;
 	const char *notice_id = am_str(notice, "notice_id");
 	enum am_admission admission = AM_ADMITTED;
 
 	if (!jv_is_valid(notice))
-		return refuse(why, "notice unreadable: %s", problem);
+		return unread(errnum, refuse(why, "notice unreadable: %s", problem));
 	if (unsound("deliver-notice", notice, problem))
 		admission = refuse(why, "notice not sound: %s", problem);
 	else if (strcmp(notice_id, id) != 0)

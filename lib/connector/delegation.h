@@ -10,7 +10,8 @@
 enum am_admission {
 	AM_ADMITTED,
 	AM_REFUSED,	/* for good; why says the reason */
-	AM_NOT_YET	/* its message may still come */
+	AM_NOT_YET,	/* its message may still come */
+	AM_CANNOT_TELL	/* this host is short of something just now: to be looked at again */
 };
 
 /*

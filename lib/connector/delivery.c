@@ -104,7 +104,7 @@ static enum am_admission
 admit(struct am_notice *n, jv *text, char why[500])
 {
 	int dir = open(conf.notices[n->lane], O_RDONLY | O_DIRECTORY | O_CLOEXEC), messages;
-	enum am_admission admission = AM_NOT_YET;
+	enum am_admission admission = AM_CANNOT_TELL;
 
 	snprintf(why, 500, "%s", strerror(errno));
 	if (dir < 0)
@@ -129,6 +129,9 @@ look_at(struct am_notice *n)
 	case AM_ADMITTED:
 		n->state = AM_N_ADMITTED;
 		n->next = n->fails = 0;
+		return;
+	case AM_CANNOT_TELL:		/* or a directory that another takes the place of */
+		n->next = am_now() + BODY_MS;
 		return;
 	case AM_NOT_YET:
 		if (n->fails++ == 0) {
