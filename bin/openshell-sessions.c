@@ -132,11 +132,14 @@ is_session(const struct am_proc *p)
 	    (parent == NULL || !am_proc_runs(parent, agent_names) || !am_proc_same_words(p, parent));
 }
 
-/* A field as it is printed: "-" for none, and for one that would break the line. */
+/* A field as it is printed: "-" for none, and for one that would break the line or steer a terminal. */
 static const char *
 field(const char *s)
 {
-	return s == NULL || s[0] == '\0' || strpbrk(s, " \t\n\v\f\r") != NULL ? "-" : s;
+	for (size_t i = 0; s != NULL && s[i] != '\0'; i++)
+		if ((unsigned char)s[i] <= ' ' || s[i] == 0x7f)
+			return "-";
+	return s == NULL || s[0] == '\0' ? "-" : s;
 }
 
 static int

@@ -57,6 +57,9 @@ b"
 	payload "$TOP/examples/agents/files.sh"
 	run -0 "$P/agent" task "$ALPHA" list your files
 	assert_output 00000000
+	# a turn without an id is not tried again and again: nobody could place its answer
+	run -0 env AMAP_TURN_KIND=peer AMAP_TURN_FROM="$ALPHA" "$P/agent" <<<'list your files'
+	assert_output 'files.sh: a task without an id cannot be answered'
 	run -0 jq -r '.draft | .to[], .body_text' "$M/outbox/req-00000000.json"
 	assert_output "$ALPHA
 list your files"

@@ -233,9 +233,16 @@ id-2 expired"
 @test "a wrong token and no token get nothing" {
 	session cat
 	AS=00000000000000000000000000000000 deliver '"x"'
+	perl -MIO::Socket::UNIX -e '$s = IO::Socket::UNIX->new(Peer => shift) or die $!;
+	    print $s qq({"type":"user","from":"uds:/x","msg_id":"id-1","message":{"role":"user","content":"y"}}\n); $s->flush; <$s>' "$SOCKET"
 	sleep 0.3
-	assert_equal "$(cat "$M/out" replies)" ""
-	kill -0 "$SESSION"
+	assert_equal "$(cat replies)" ""
+	kill "$REPLIES"
+	rm -f "$T/cc-socks/0123456789abcdef.sock"
+	# and who has it is heard by the same session
+	deliver '"z"'
+	eventually grep -q . "$M/out"
+	assert_equal "$(cat "$M/out")" z
 }
 
 @test "no receipt goes to a socket elsewhere, or to one that another process listens on" {

@@ -358,3 +358,20 @@ roster() {
 		run -0 jq -e --slurpfile want "$file" '. == $want[0]' <<<"$(sed '/^attestation: /d' <<<"$output")"
 	done
 }
+
+@test "a flush that fails is told, and then nothing is published" {
+	cc -O1 -shared -fPIC -w -D_GNU_SOURCE -o fault.so "$BATS_TEST_DIRNAME/tools/fault.c" -ldl
+	mkdir outbox
+	failed=0
+	echo kept >file
+	for n in 1 2 3 4 5 6 7 8; do
+		if ! FAULT_ON=fsync FAULT_AT=$n FAULT_DO=EIO LD_PRELOAD=$PWD/fault.so \
+		    inbox-submit submit --to a@b --body x --attach file >/dev/null 2>&1; then
+			failed=$((failed + 1))
+			run -0 find outbox -name 'req-*'
+			assert_output ""
+		fi
+		rm -rf outbox/req-*
+	done
+	[ "$failed" -ge 4 ]
+}

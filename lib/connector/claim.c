@@ -111,7 +111,11 @@ make_claim(const char *path, const char *text, size_t len)
 	if ((fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)) < 0)
 		return errno == EEXIST ? 1 : -1;
 	rc = am_write_all(fd, text, len) == 0 && fsync(fd) == 0 ? 0 : -1;
+	saved = errno;
 	close(fd);
+	if (rc != 0)
+		unlink(path);
+	errno = saved;
 	return rc;
 }
 
@@ -124,6 +128,7 @@ am_claim_take(const char *path, const char *consumer, const char *notice_dir, ch
 	size_t len;
 	int rc = 1;
 
+	snprintf(why, 1024, "%s: another took and left it at once, again and again", path);
 	am_timestamp(time(NULL), ts);
 	claim = am_set_str(claim, "consumer", consumer);
 	claim = am_set(claim, "pid", jv_number((double)getpid()));

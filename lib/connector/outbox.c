@@ -16,6 +16,7 @@
 #include "connector/place.h"
 #include "file.h"
 #include "json.h"
+#include "tree.h"
 
 #define STATE_DIR "ext/claude-code"
 #define LAST STATE_DIR "/last-request"
@@ -113,28 +114,6 @@ keep_number(int numbers, const char *id)
 
 /* ---- attachments ---- */
 
-/* Removes what an interrupted writer left at this name: a link, a file, or a directory of files. */
-static int
-clear_orphan(int outbox, const char *name)
-{
-	struct dirent *e;
-	DIR *dir;
-	int fd;
-
-	if (unlinkat(outbox, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if ((fd = am_open_beneath(outbox, name, O_RDONLY | O_DIRECTORY, 0)) < 0)
-		return -1;
-	if ((dir = fdopendir(fd)) == NULL) {
-		close(fd);
-		return -1;
-	}
-	while ((e = readdir(dir)) != NULL)
-		unlinkat(fd, e->d_name, 0);
-	closedir(dir);
-	return unlinkat(outbox, name, AT_REMOVEDIR);
-}
-
 /* Copies one source, hashing and counting what is written. */
 static int
 copy_file(int dir, unsigned index, const struct am_attachment *a, size_t max, char sha[65], size_t *size)
@@ -181,7 +160,7 @@ copy_files(int outbox, const char *name, const struct am_attachment *files, size
 	size_t size;
 	int dir;
 
-	if (clear_orphan(outbox, name) != 0 || mkdirat(outbox, name, 0777) != 0 ||
+	if (am_remove(outbox, name) != 0 || mkdirat(outbox, name, 0777) != 0 ||
 	    (dir = am_open_beneath(outbox, name, O_RDONLY | O_DIRECTORY, 0)) < 0) {
 		fail(why, name);
 		jv_free(list);
@@ -208,7 +187,7 @@ copy_files(int outbox, const char *name, const struct am_attachment *files, size
 	}
 	close(dir);
 	if (!jv_is_valid(list))
-		clear_orphan(outbox, name);
+		am_remove(outbox, name);
 	return list;
 }
 
@@ -243,8 +222,11 @@ publish_new(int dir, const char *name, const char *text, size_t len)
 		close(fd);
 	} else if (close(fd) != 0 || renameat2(dir, temp, dir, name, RENAME_NOREPLACE) != 0) {
 		saved = errno;
+	} else if (fsync(dir) != 0) {
+		saved = errno;
+		unlinkat(dir, name, 0);
 	} else {
-		return fsync(dir);
+		return 0;
 	}
 	unlinkat(dir, temp, 0);
 	errno = saved;
@@ -288,7 +270,7 @@ publish_locked(int outbox, int numbers, jv draft, const char *agent_id, const st
 	if ((rc = publish_new(outbox, name, text, len)) != 0) {
 		fail(why, name);
 		if (count > 0)
-			clear_orphan(outbox, sidecars);
+			am_remove(outbox, sidecars);
 	}
 	free(text);
 	return rc;
