@@ -55,8 +55,9 @@ case $(printf '%s' "$body" | tr '[:upper:]' '[:lower:]') in
 *) answer='I can list the files of my workspace, and nothing else.' ;;
 esac
 # A reply names the message that it answers; without its id the router could not place it.
-if [ -z "${AMAP_TURN_ID-}" ]; then
+id=${AMAP_TURN_ID-}
+if [ -z "$id" ]; then
 	echo 'files.sh: a task without an id cannot be answered' >&2
 	exit 0
 fi
-send "$AMAP_TURN_FROM" "$answer" --subject "re: ${AMAP_TURN_SUBJECT-}" --reply-to-id "$AMAP_TURN_ID" >/dev/null
+send "$AMAP_TURN_FROM" "$answer" --subject "re: ${AMAP_TURN_SUBJECT-}" --reply-to-id "$id" >/dev/null
