@@ -51,8 +51,9 @@ int am_draft_place(struct am_draft *d);		/* renames; on failure nothing is left 
 void am_draft_drop(struct am_draft *d);		/* errno stays */
 
 /*
- * Publishes a file whole: a draft, fsync, rename, fsync of the directory. On any failure
- * nothing is left and what stood at the name still stands.
+ * Publishes a file whole: a draft, fsync, rename, fsync of the directory. On a failure
+ * before the rename nothing is left and what stood at the name still stands; when the
+ * directory cannot be flushed the new file stands there, and may be lost with the power.
  */
 int am_publish(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode);
 

@@ -79,7 +79,7 @@ printf '{"end":0}\n' >"$work/nobody"
 must amap-render-policy --files --run-as "$run_as" "$work/nobody" >"$work/nothing"
 [ -z "$agent" ] || { [ -f "$agent" ] && [ -r "$agent" ]; } || refuse "--agent $agent: not a file that can be read"
 find_home --new
-[ -z "$apply" ] || [ ! -d "$home" ] || lock_home
+lock_home
 [ "$router" = ours ] || [ -r "$router/router/reset.py" ] ||
 	refuse "$router: not a checkout of the original router (router/reset.py); run $prog siblings --apply, or use --router ours"
 if [ "$router" = ours ] && ! command -v amap-router >/dev/null; then

@@ -45,16 +45,16 @@ passed=0 failed=0 skipped=0
 # that. A command that fails without one, or does not carry out its plan, is a
 # failure as well.
 tally() {
-	{ rc=0; "$@" 2>&1 </dev/null || rc=$?; echo "$rc" >"$log.rc"; } | tee "$log"
+	{ rc=0; "$@" 2>&1 </dev/null || rc=$?; echo "$rc" >"$work/rc"; } | tee "$log"
 	ok=$(grep -c '^ok ' "$log") || :
 	not_ok=$(grep -c '^not ok ' "$log") || :
-	awk '/^(ok|not ok|1\.\.)/ { failed = /^not/ } failed' "$log" >>"$log.failed"
+	awk '/^(ok|not ok|1\.\.)/ { failed = /^not/ } failed' "$log" >>"$work/failed"
 	skip=$(grep -Ec '^ok .*# skip' "$log") || :
 	planned=$(sed -n 's/^1\.\.//p' "$log" | head -n 1)
-	if { [ "$(cat "$log.rc")" -ne 0 ] && [ "$not_ok" -eq 0 ]; } ||
+	if { [ "$(cat "$work/rc")" -ne 0 ] && [ "$not_ok" -eq 0 ]; } ||
 	    [ "$((ok + not_ok))" -ne "${planned:-$((ok + not_ok))}" ]; then
 		not_ok=$((not_ok + 1))
-		tail -n 20 "$log" >>"$log.failed"
+		tail -n 20 "$log" >>"$work/failed"
 	fi
 	passed=$((passed + ok - skip)) failed=$((failed + not_ok)) skipped=$((skipped + skip))
 }
@@ -75,6 +75,6 @@ if [ -z "$quick" ]; then
 	[ -z "$fuzz" ] || tally make -s -j"$jobs" FUZZ_SECONDS=3 fuzz
 fi
 
-cat "$log.failed"
+cat "$work/failed"
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" -eq 0 ]

@@ -21,7 +21,7 @@ finish_or_refuse() {
 }
 
 find_home
-[ -z "$apply" ] || lock_home
+lock_home
 recorded_id "$name"
 [ -n "$recorded" ] || finish_or_refuse
 # Where its sandbox is says the record: the policy may have changed since, or be broken.

@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 find_home --new --real
-[ -z "$apply" ] || [ ! -d "$home" ] || lock_home
+lock_home
 set_owner
 if [ -e "$home/fleet.json" ] || [ -L "$home/fleet.json" ]; then
 	load_fleet

@@ -36,13 +36,12 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$home" ] || verb_usage '--home is needed'
 
-hold() { [ -z "$apply" ] || [ ! -d "$home" ] || lock_home; }
 prepare() {
 	for option in "$fleet" "$run_as" "$image"; do
 		[ -n "$option" ] || verb_usage '--fleet, --run-as and --image are needed'
 	done
 	find_home --new
-	hold
+	lock_home
 	must amap-fleet "$fleet" >"$work/plan"
 	read_plan
 	set_owner
@@ -72,7 +71,7 @@ prepare() {
 record() {
 	[ "$given" -eq 2 ] || verb_usage 'NAME and ID are needed'
 	find_home
-	hold
+	lock_home
 	load_fleet
 	need_member "$name"
 	# The ID itself, before what is on the host.
@@ -90,7 +89,7 @@ record() {
 profile() {
 	[ -s "$work/binaries" ] || verb_usage '--binary is needed'
 	find_home
-	hold
+	lock_home
 	must xargs -0 -a "$work/binaries" amap-profile render "$top/examples/providers/amap-claude-code.json" \
 	    >"$work/profile.json"
 	{

@@ -138,10 +138,12 @@ find_home() {
 }
 
 # Held from here to the end of the process: one verb at a time changes a home, and
-# decides on nothing that another is about to change. A home that is not there yet
-# cannot be held. A verb that bring-up runs has the lock on descriptor 9 already; programs that
-# outlive a verb must not, so whatever may start one gets 9<&-.
+# decides on nothing that another is about to change. A dry run holds nothing, and a
+# home that is not there yet cannot be held. A verb that bring-up runs has the lock on
+# descriptor 9 already; programs that outlive a verb must not, so whatever may start one
+# gets 9<&-.
 lock_home() {
+	[ -n "$apply" ] && [ -d "$home" ] || return 0
 	[ "$(readlink /proc/self/fd/9 2>/dev/null)" = "$(readlink -f -- "$home")" ] || exec 9<"$home"
 	flock -n 9 || refuse "$home: another $prog is changing this home; wait until it has ended"
 }

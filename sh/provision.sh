@@ -4,7 +4,7 @@
 synopsis='provision NAME [--apply]'
 read_member_arguments "$@"
 find_home
-[ -z "$apply" ] || lock_home
+lock_home
 load_fleet
 need_member "$name"
 for dir in payload roster; do

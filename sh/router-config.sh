@@ -4,7 +4,7 @@
 synopsis='router-config [--apply]'
 read_apply "$@"
 find_home
-[ -z "$apply" ] || lock_home
+lock_home
 load_fleet
 set_owner
 [ -e "$home/membership.json" ] || [ -L "$home/membership.json" ] ||

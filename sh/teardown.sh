@@ -4,7 +4,7 @@
 synopsis='teardown [--apply]'
 read_apply "$@"
 find_home
-[ -z "$apply" ] || lock_home
+lock_home
 must amap-tree teardown --home "$home" >"$work/stream"
 if [ -e "$home/membership.json" ] || [ -L "$home/membership.json" ]; then
 	must amap-membership list "$home/membership.json" >"$work/recorded"

@@ -55,18 +55,34 @@ AMAP_DELIVERY_STATE_DIR, AMAP_DELIVERY_OUTCOME_DIR, AMAP_DELIVERY_SESSION_SOURCE
 	kill -0 "$DAEMON"
 }
 
-@test "of eight that start at once exactly one wins" {
+@test "of eight that start at once exactly one wins, also where all of them find stale claims" {
 	daemon_environment
-	for i in 1 2 3 4 5 6 7 8; do
-		inbox-delivery 2>"$M/log.$i" 3>&- &
-		pids[i]=$!
+	mkdir -p "$M/claims"
+	for found in none stale stale stale; do
+		[ "$found" = none ] || for lane in mail peer; do
+			echo '{"consumer":"x","pid":4194303,"proc_start":"1"}' >"$M/claims/$lane"
+		done
+		rm -f "$M"/log.*
+		pids=()
+		for i in 1 2 3 4 5 6 7 8; do
+			inbox-delivery 2>"$M/log.$i" 3>&- &
+			pids+=($!)
+		done
+		eventually eval '[ "$(cat "$M"/log.* | grep -c "already consumes")" -eq 7 ]'
+		assert_equal "$(cat "$M"/log.* | grep -c 'started pid')" 1
+		kill "${pids[@]}" 2>/dev/null || :
+		wait "${pids[@]}" || :
+		run -0 find "$M/claims" -type f
+		assert_output ""
 	done
-	eventually eval '[ "$(cat "$M"/log.* | grep -c "already consumes")" -eq 7 ]'
-	assert_equal "$(cat "$M"/log.* | grep -c 'started pid')" 1
-	kill "${pids[@]}" 2>/dev/null || :
-	wait
-	run -0 find "$M/claims" -type f
-	assert_output ""
+	# nobody judges a claim while another does
+	exec 8<"$M/claims"
+	flock 8
+	inbox-delivery 2>"$M/log" 3>&- 8<&- &
+	sleep 0.3
+	assert_equal "$(ls -A "$M/claims")" ""
+	exec 8<&-
+	eventually grep -q 'started pid' "$M/log"
 }
 
 @test "a claim is stale only when its process is certainly gone" {
@@ -316,6 +332,8 @@ you have mail: read it with the tools of the server inbox, list_messages and rea
 	mv "$M/away" "$M/peer/messages"
 	spool_message "$(id 40)" '"x"'
 	eventually has_outcome "$(id 40)" delivered
+	assert_equal "$(grep "notice $(id 40): cannot be looked at now" "$M/log")" \
+	    "inbox-delivery: peer notice $(id 40): cannot be looked at now, tried again each second: $M/peer/messages: No such file or directory"
 	prlimit --nofile="$(find "/proc/$DAEMON/fd" -type l | wc -l):" --pid "$DAEMON"
 	spool_peer "$(id 41)" '"y"'
 	sleep 1.5

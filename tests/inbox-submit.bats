@@ -375,3 +375,8 @@ roster() {
 	done
 	[ "$failed" -ge 4 ]
 }
+
+@test "an outbox whose name comes to nothing is refused" {
+	X='' OUTBOX_DIR='$X' run -1 inbox-submit submit --to a@b --body x
+	assert_output "inbox-submit: submit: : No such file or directory"
+}

@@ -166,7 +166,7 @@ killed_after_notice() {
 	once 2>/dev/null
 	request alpha 1 beta
 	held_once() {
-		cat second checked >&2; find home >&2; said alpha 1
+		said alpha 1
 		[ "$verdict" = "queued_for_human recipient_not_allowlisted" ] &&
 		    cmp -s home/router-state/alpha/held/req-1.json home/instances/alpha/outbox/processed/req-1.json
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -119,16 +120,38 @@ make_claim(const char *path, const char *text, size_t len)
 	return rc;
 }
 
+/* Of two that find the same stale claim the later one would take the new claim of the other away. -1 with errno. */
+static int
+lock_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
+	int fd;
+
+	if (dir == NULL)
+		abort();
+	if ((fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0 && flock(fd, LOCK_EX) != 0) {
+		close(fd);
+		fd = -1;
+	}
+	free(dir);
+	return fd;
+}
+
 int
 am_claim_take(const char *path, const char *consumer, const char *notice_dir, char why[1024])
 {
 	char ts[21], stale[1024] = "", *text;
 	jv claim = jv_object();
+	enum verdict v = GONE;
 	struct am_proc self;
 	size_t len;
-	int rc = 1;
+	int lock, rc = 1;
 
-	snprintf(why, 1024, "%s: another took and left it at once, again and again", path);
+	if ((lock = lock_directory(path)) < 0) {
+		snprintf(why, 1024, "%s: %s", path, strerror(errno));
+		return -1;
+	}
 	am_timestamp(time(NULL), ts);
 	claim = am_set_str(claim, "consumer", consumer);
 	claim = am_set(claim, "pid", jv_number((double)getpid()));
@@ -141,9 +164,7 @@ am_claim_take(const char *path, const char *consumer, const char *notice_dir, ch
 		if ((rc = make_claim(path, text, len)) == -1)
 			snprintf(why, 1024, "%s: %s", path, strerror(errno));
 		if (rc == 1) {
-			enum verdict v = judge(path, why);
-
-			if (v == HELD)
+			if ((v = judge(path, why)) == HELD)
 				break;
 			if (v == STALE) {
 				snprintf(stale, sizeof stale, "%s", why);
@@ -151,9 +172,12 @@ am_claim_take(const char *path, const char *consumer, const char *notice_dir, ch
 			}
 		}
 	}
+	close(lock);
 	free(text);
 	if (rc == 0)
 		strcpy(why, stale);
+	else if (rc == 1 && v != HELD)		/* lost to one who knows nothing of this lock */
+		snprintf(why, 1024, "another consumer already consumes it: %s", path);
 	return rc;
 }
 

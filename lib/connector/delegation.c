@@ -29,7 +29,6 @@ refuse(char why[500], const char *fmt, ...)
 	return AM_REFUSED;
 }
 
-/* Owns the object; invalid with the reason in why, and errno ENOENT when the file is not there. */
 /* What passes says nothing about a notice, and a refusal is for good. */
 static enum am_admission
 unread(int errnum, enum am_admission otherwise)
@@ -37,7 +36,7 @@ unread(int errnum, enum am_admission otherwise)
 	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM || errnum == EIO ? AM_CANNOT_TELL : otherwise;
 }
 
-/* Invalid when it cannot be read, with the reason; errno is 0 when it was read and is none. */
+/* Owns the object; invalid with the reason in why when there is none, and errno 0 when it was read all the same. */
 static jv
 read_object(int dir, const char *id, size_t max, char why[300])
 {

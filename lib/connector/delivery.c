@@ -106,14 +106,17 @@ admit(struct am_notice *n, jv *text, char why[500])
 	int dir = open(conf.notices[n->lane], O_RDONLY | O_DIRECTORY | O_CLOEXEC), messages;
 	enum am_admission admission = AM_CANNOT_TELL;
 
-	snprintf(why, 500, "%s", strerror(errno));
-	if (dir < 0)
+	if (dir < 0) {
+		snprintf(why, 500, "%s: %s", conf.notices[n->lane], strerror(errno));
 		return admission;
+	}
 	if (n->lane == AM_MAIL) {
 		admission = am_mail_admit(dir, n->id, conf.self, text, why);
 	} else if ((messages = open(conf.messages, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
 		admission = am_peer_admit(dir, messages, n->id, conf.self, text, why);
 		close(messages);
+	} else {
+		snprintf(why, 500, "%s: %s", conf.messages, strerror(errno));
 	}
 	close(dir);
 	return admission;
@@ -131,6 +134,9 @@ look_at(struct am_notice *n)
 		n->next = n->fails = 0;
 		return;
 	case AM_CANNOT_TELL:		/* or a directory that another takes the place of */
+		if (!n->waits)
+			am_warnx("%s notice %s: cannot be looked at now, tried again each second: %s", am_lane_name[n->lane], n->id, why);
+		n->waits = 1;
 		n->next = am_now() + BODY_MS;
 		return;
 	case AM_NOT_YET:
@@ -180,7 +186,7 @@ launch(struct am_notice *n, const struct am_rows *to)
 	char why[600];
 	jv text;
 
-	if (admit(n, &text, why) != AM_ADMITTED) {	/* it was, a moment ago: the router took it away */
+	if (admit(n, &text, why) != AM_ADMITTED) {	/* it was, a moment ago: looked at again, as if it were new */
 		n->state = AM_N_NEW;
 		return;
 	}

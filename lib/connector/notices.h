@@ -24,6 +24,7 @@ struct am_notice {
 	char id[33];
 	enum am_notice_state state;
 	unsigned seen, fails;
+	int waits;			/* cannot be looked at, and that was said */
 	long long next;			/* am_now before which it is not tried */
 	const char *told;		/* the outcome last written */
 	struct am_injection *in;	/* while it flies */

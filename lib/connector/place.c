@@ -118,6 +118,11 @@ am_make_dirs(const char *path)
 
 	if (copy == NULL)
 		abort();
+	if (*copy == '\0') {
+		free(copy);
+		errno = ENOENT;
+		return -1;
+	}
 	do {
 		p = strchr(p + 1, '/');
 		if (p != NULL)
